@@ -1,0 +1,306 @@
+"""An agent: what a user writes down once - model, instructions, tools, limits - and the ways to run it in this process."""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeAlias, cast, overload
+
+from msgspec import Raw, Struct
+
+from farhand.calls import Call
+from farhand.core.definition import Definition, skeleton, validate_tool_definitions
+from farhand.core.errors import DuplicateToolName
+from farhand.core.events import Recovered, Started
+from farhand.core.limits import Limits
+from farhand.core.messages import Binary, Json, Message, Part, Text, UserMessage
+from farhand.core.updates import Update
+from farhand.models.base import Model, resolve
+from farhand.places.values import Codec, codec
+from farhand.runner.clock import Clock, SystemClock
+from farhand.runner.decision import Approve, Decisions, Deny
+from farhand.runner.driver import Driver, Means
+from farhand.runner.live import LiveRun, Output
+from farhand.runner.recent import RecentRuns
+from farhand.runner.snapshot import read_snapshot
+from farhand.stopping import StopWhen
+from farhand.tool import Tool
+
+Input: TypeAlias = str | Part | Sequence[str | Part] | UserMessage
+ClientTools: TypeAlias = Iterable["Tool[Any, Any] | Mapping[str, Any] | Definition"] | bytes | str
+
+_RECENT = RecentRuns()
+_OWNER = "local"
+
+
+class Callbacks(Struct, frozen=True, kw_only=True):
+    """Who answers in this process, so that a run does not have to wait."""
+
+    on_call: Callable[[Call[Any, Any]], Any] | None = None
+    """Runs client tools that have no function here; returns the result or raises."""
+    on_approval: Callable[[Call[Any, Any]], Any] | None = None
+    """Decides for the person: True, False, `Approve(…)` or `Deny(…)`."""
+    on_update: Callable[[Update], None] | None = None
+    """Is told everything, as it happens."""
+
+
+class Agent(Generic[Output]):
+    """Model, instructions, tools and limits. It holds no conversation: every run brings its own."""
+
+    @overload
+    def __init__(
+        self: "Agent[str]",
+        model: Model | str,
+        *,
+        instructions: str = "",
+        tools: Iterable[Tool[Any, Any]] = (),
+        limits: Limits = Limits(),
+        output: None = None,
+        stop_when: StopWhen | None = None,
+        show_errors: bool = False,
+        name: str = "agent",
+        clock: Clock | None = None,
+        decisions: Decisions | None = None,
+        recent: RecentRuns | None = None,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        model: Model | str,
+        *,
+        instructions: str = "",
+        tools: Iterable[Tool[Any, Any]] = (),
+        limits: Limits = Limits(),
+        output: type[Output] | Mapping[str, Any],
+        stop_when: StopWhen | None = None,
+        show_errors: bool = False,
+        name: str = "agent",
+        clock: Clock | None = None,
+        decisions: Decisions | None = None,
+        recent: RecentRuns | None = None,
+    ) -> None: ...
+
+    def __init__(
+        self,
+        model: Model | str,
+        *,
+        instructions: str = "",
+        tools: Iterable[Tool[Any, Any]] = (),
+        limits: Limits = Limits(),
+        output: Any = None,
+        stop_when: StopWhen | None = None,
+        show_errors: bool = False,
+        name: str = "agent",
+        clock: Clock | None = None,
+        decisions: Decisions | None = None,
+        recent: RecentRuns | None = None,
+    ) -> None:
+        self.model = resolve(model)
+        self.name = name
+        self.instructions = instructions
+        self.limits = limits
+        self.tools = _by_name(tools)
+        self.decisions = Decisions() if decisions is None else decisions
+        self._definitions = tuple(tool.definition for tool in self.tools.values())
+        self._stop_when = stop_when
+        self._show_errors = show_errors
+        self._clock: Clock = SystemClock() if clock is None else clock
+        self._recent = _RECENT if recent is None else recent
+        self._output: Codec | None = None if output is None else codec(output)
+        self._schema = Raw(b"null") if self._output is None else self._output.schema
+
+    async def run(
+        self,
+        message: Input,
+        *,
+        tools: ClientTools = (),
+        history: Sequence[Message] = (),
+        principal: str = _OWNER,
+        thread: str | None = None,
+        on_call: Callable[[Call[Any, Any]], Any] | None = None,
+        on_approval: Callable[[Call[Any, Any]], Any] | None = None,
+        on_update: Callable[[Update], None] | None = None,
+        hold: bool = False,
+    ) -> LiveRun[Output]:
+        """Run until the agent is done or waits for a client or a person; with `hold`, until it is done."""
+        callbacks = Callbacks(on_call=on_call, on_approval=on_approval, on_update=on_update)
+        live = self.start(message, tools=tools, history=history, principal=principal, thread=thread, callbacks=callbacks)
+        return await live.wait(hold=hold)
+
+    def stream(
+        self,
+        message: Input,
+        *,
+        tools: ClientTools = (),
+        history: Sequence[Message] = (),
+        principal: str = _OWNER,
+        thread: str | None = None,
+        on_call: Callable[[Call[Any, Any]], Any] | None = None,
+        on_approval: Callable[[Call[Any, Any]], Any] | None = None,
+        hold: bool = False,
+    ) -> "Stream[Output]":
+        """The same, as updates: `async for update in agent.stream("hi")`. `.run` is the run."""
+        callbacks = Callbacks(on_call=on_call, on_approval=on_approval)
+        live = self.start(message, tools=tools, history=history, principal=principal, thread=thread, callbacks=callbacks)
+        return Stream(live, hold=hold)
+
+    def start(
+        self,
+        message: Input,
+        *,
+        tools: ClientTools = (),
+        history: Sequence[Message] = (),
+        principal: str = _OWNER,
+        thread: str | None = None,
+        callbacks: Callbacks = Callbacks(),
+    ) -> LiveRun[Output]:
+        """A run that has not begun to work: watch it, then `await run.wait()` or `async for … in run.updates()`."""
+        brought, definitions, refused = self._brought(tools)
+        driver = Driver(self._means(brought, callbacks))
+        if callbacks.on_update is not None:
+            driver.watch(callbacks.on_update)
+        clock = self._clock
+        driver.commit(
+            Started(
+                at=clock.now(),
+                run_id=clock.new_id(),
+                thread_id=thread or clock.new_id(),
+                principal=principal,
+                messages=(*history, user_message(message)),
+                tools=(*self._definitions, *definitions) if definitions else self._definitions,
+                instructions=self.instructions,
+                limits=self.limits,
+                output_schema=self._schema,
+                judged_stop=self._stop_when is not None,
+                memory=self.decisions.of(principal),
+            )
+        )
+        for text in refused:
+            driver.warn("tool_refused", text)
+        return LiveRun(driver)
+
+    async def resume(
+        self,
+        data: bytes | str,
+        answers: Mapping[str, Any] | None = None,
+        *,
+        decisions: "Mapping[str, bool | Approve | Deny] | None" = None,
+        tools: Iterable[Tool[Any, Any]] = (),
+        on_call: Callable[[Call[Any, Any]], Any] | None = None,
+        on_approval: Callable[[Call[Any, Any]], Any] | None = None,
+        on_update: Callable[[Update], None] | None = None,
+        hold: bool = False,
+    ) -> LiveRun[Output]:
+        """Go on with a run that `to_json` wrote, with results by call id and decisions about approvals.
+
+        The same stored run resumed twice in one process goes on once: the second caller gets the run that is under way.
+        """
+        callbacks = Callbacks(on_call=on_call, on_approval=on_approval, on_update=on_update)
+        live = self.load(data, tools=tools, callbacks=callbacks)
+        for call_id, verdict in (decisions or {}).items():
+            decide(live, call_id, verdict)
+        for call_id, result in (answers or {}).items():
+            live.answer(call_id, result)
+        return await live.wait(hold=hold)
+
+    def load(
+        self, data: bytes | str, *, tools: Iterable[Tool[Any, Any]] = (), callbacks: Callbacks = Callbacks()
+    ) -> LiveRun[Output]:
+        """A run that `to_json` wrote, ready to be answered; it has not begun to work again."""
+        snapshot = read_snapshot(data)
+        known = self._recent.get(snapshot.run.id)
+        if known is not None:
+            if callbacks.on_update is not None:
+                known.watch(callbacks.on_update)
+            return cast("LiveRun[Output]", known)
+        brought = _by_name(tools)
+        driver = Driver(self._means(brought, callbacks), state=snapshot.run, seq=snapshot.seq)
+        if callbacks.on_update is not None:
+            driver.watch(callbacks.on_update)
+        own = [*self._definitions, *(tool.definition for tool in brought.values())]
+        foreign = [definition for definition in snapshot.run.tools.values() if definition.source == "client"]
+        if snapshot.run.ending is None:
+            driver.commit(Recovered(self._clock.now(), (*own, *foreign)))
+        live: LiveRun[Output] = LiveRun(driver)
+        self._recent.add(live)
+        return live
+
+    def _means(self, brought: Mapping[str, Tool[Any, Any]], callbacks: Callbacks) -> Means:
+        return Means(
+            self.model,
+            {**self.tools, **brought} if brought else self.tools,
+            self._clock,
+            self.decisions,
+            callbacks.on_call,
+            callbacks.on_approval,
+            self._stop_when,
+            self._output,
+            self._show_errors,
+        )
+
+    def _brought(self, tools: ClientTools) -> tuple[dict[str, Tool[Any, Any]], tuple[Definition, ...], list[str]]:
+        """What this run brings along: tools of the program, definitions from outside, and which of those are refused."""
+        if isinstance(tools, tuple) and not tools:
+            return {}, (), []
+        own: list[Tool[Any, Any]] = []
+        foreign: list[Any] | bytes | str = []
+        if isinstance(tools, bytes | str):
+            foreign = tools
+        else:
+            for entry in tools:
+                own.append(entry) if isinstance(entry, Tool) else foreign.append(entry)
+        brought = _by_name([*self.tools.values(), *own])
+        outside = validate_tool_definitions(foreign) if foreign else ()
+        taken = {skeleton(name): name for name in brought}
+        refused = [
+            f"client tool {definition.name!r} was refused: the server has a tool {taken[skeleton(definition.name)]!r}"
+            for definition in outside
+            if skeleton(definition.name) in taken
+        ]
+        kept = tuple(definition for definition in outside if skeleton(definition.name) not in taken)
+        own_by_name = {tool.name: tool for tool in own}
+        return own_by_name, (*(tool.definition for tool in own), *kept), refused
+
+
+class Stream(Generic[Output]):
+    """Updates of a run, from its first one on. Leaving the loop early cancels the run."""
+
+    def __init__(self, run: LiveRun[Output], *, hold: bool) -> None:
+        self.run = run
+        """The run, to answer its calls or to read its result."""
+        self._hold = hold
+
+    def __aiter__(self) -> AsyncIterator[Update]:
+        return self.run.updates(hold=self._hold)
+
+
+def decide(live: LiveRun[Any], call_id: str, verdict: bool | Approve | Deny) -> None:
+    """Tell a run what a person decided."""
+    match verdict:
+        case Approve():
+            live.approve(call_id, arguments=verdict.arguments, payload=verdict.payload, remember=verdict.remember)
+        case Deny():
+            live.deny(call_id, verdict.reason, remember=verdict.remember)
+        case True:
+            live.approve(call_id)
+        case False:
+            live.deny(call_id)
+
+
+def user_message(message: Input) -> UserMessage:
+    """What the user says, as a message."""
+    if isinstance(message, UserMessage):
+        return message
+    if isinstance(message, str):
+        return UserMessage((Text(message),))
+    parts = (message,) if isinstance(message, Text | Json | Binary) else message
+    return UserMessage(tuple(Text(part) if isinstance(part, str) else part for part in parts))
+
+
+def _by_name(tools: Iterable[Tool[Any, Any]]) -> dict[str, Tool[Any, Any]]:
+    named: dict[str, Tool[Any, Any]] = {}
+    for tool in tools:
+        clash = next((name for name in named if skeleton(name) == skeleton(tool.name)), None)
+        if clash is not None:
+            raise DuplicateToolName(f"two tools of one run are named {tool.name!r} ({clash!r} came first)")
+        named[tool.name] = tool
+    return named
+

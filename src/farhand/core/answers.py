@@ -1,0 +1,184 @@
+"""Who may say what about a call: turns an answer, a decision or a cancellation into the event it deserves.
+
+The first valid answer wins; an equal repeat gets `None` (nothing to do, same reply), a different one `AnswerConflict`, a
+late one `CallGone`; a foreign call is answered exactly like an unknown one. `step` trusts the events made here.
+"""
+
+from typing import Any
+
+from msgspec import Raw, json
+
+from farhand.core import reasons
+from farhand.core.admission import OWNER
+from farhand.core.call import Call, CallState, Outcome
+from farhand.core.definition import Definition, Place
+from farhand.core.errors import AnswerConflict, CallGone, InvalidAnswer, NotExpected, UnknownCall
+from farhand.core.events import Answered, Approved, CallCancelled, Claimed, Denied, Faulted, Remember, RunCancelled
+from farhand.core.failure import Failure
+from farhand.core.run import Run
+from farhand.core.schema import compile_schema
+from farhand.core.strict_json import BadJson, parse
+from farhand.core.turn import argument_failure, arguments_hash
+
+
+def answer(
+    run: Run,
+    principal: str,
+    call_id: str,
+    result: bytes,
+    *,
+    at: int,
+    attempt: int | None = None,
+    multipart: bool = False,
+) -> Answered | None:
+    """A client's result for its call."""
+    call = _owned(run, principal, call_id)
+    if call.outcome is Outcome.OK and multipart == call.multipart and _equal(bytes(call.result), result):
+        return None
+    _expect_executing(call, attempt)
+    failure = result_failure(run.definition_of(call), result, run.limits.result_bytes, multipart=multipart)
+    if failure is not None:
+        raise InvalidAnswer(failure.message, failure.problems)
+    return Answered(at, call_id, call.attempt, Raw(result), multipart)
+
+
+def fail(
+    run: Run, principal: str, call_id: str, failure: Failure, *, at: int, attempt: int | None = None
+) -> Faulted | None:
+    """A client's word that its call failed."""
+    call = _owned(run, principal, call_id)
+    if call.outcome is Outcome.FAILED and call.failure == failure:
+        return None
+    _expect_executing(call, attempt)
+    return Faulted(at, call_id, call.attempt, failure)
+
+
+def claim(run: Run, principal: str, call_id: str, holder: str, *, at: int) -> Claimed | None:
+    """One client takes a call up; the others see that it is taken."""
+    call = _owned(run, principal, call_id)
+    _expect_executing(call, None)
+    if call.held_by == holder:
+        return None
+    if call.held_by:
+        raise AnswerConflict(f"call {call_id!r} is taken by another client")
+    return Claimed(at, call_id, call.attempt, holder)
+
+
+def approve(
+    run: Run,
+    principal: str,
+    call_id: str,
+    *,
+    at: int,
+    arguments: str | None = None,
+    shown: str | None = None,
+    payload: Any = None,
+    remember: Remember | None = None,
+) -> Approved | None:
+    """A person's yes. `arguments` are edited ones; `shown` is the hash of the arguments the person saw."""
+    call = _owned(run, principal, call_id)
+    if call.approval is None:
+        raise NotExpected(f"call {call_id!r} does not wait for an approval")
+    if shown is not None and shown != call.approval.arguments_hash:
+        raise AnswerConflict(f"call {call_id!r} has other arguments than the ones that were approved")
+    if call.approval.decision == "approved" and (arguments is None or _same_text(arguments, call.arguments)):
+        return None
+    _expect_undecided(call)
+    definition = run.definition_of(call)
+    assert definition is not None
+    if arguments is not None:
+        failure = argument_failure(definition, arguments, run.limits.argument_bytes)
+        if failure is not None:
+            raise InvalidAnswer(failure.message, failure.problems)
+    return Approved(at, call_id, principal, arguments, payload, remember)
+
+
+def deny(
+    run: Run, principal: str, call_id: str, *, at: int, reason: str = "", remember: Remember | None = None
+) -> Denied | None:
+    """A person's no."""
+    call = _owned(run, principal, call_id)
+    if call.approval is None:
+        raise NotExpected(f"call {call_id!r} does not wait for an approval")
+    if call.approval.decision == "denied":
+        return None
+    _expect_undecided(call)
+    return Denied(at, call_id, principal, reason, remember)
+
+
+def cancel_call(run: Run, principal: str, call_id: str, *, at: int, reason: str = "") -> CallCancelled | None:
+    """Call one call off."""
+    call = _owned(run, principal, call_id)
+    if call.outcome is Outcome.CANCELLED:
+        return None
+    if call.outcome is not None:
+        raise CallGone(f"call {call_id!r} has ended: {call.outcome}")
+    return CallCancelled(at, call_id, reason)
+
+
+def cancel_run(run: Run, principal: str, *, at: int, reason: str = "") -> RunCancelled | None:
+    """Call the run off; a run that has ended stays as it is."""
+    if principal != run.principal:
+        raise UnknownCall("there is no such run")
+    return None if run.ending is not None else RunCancelled(at, reason)
+
+
+def arguments_shown(call: Call) -> str:
+    """The hash that binds a decision to the arguments as they are now."""
+    return arguments_hash(call.arguments)
+
+
+def result_failure(
+    definition: Definition | None, result: bytes, max_bytes: int, *, multipart: bool = False
+) -> Failure | None:
+    """Why this result cannot be taken, or None."""
+    if len(result) > max_bytes:
+        return Failure("result_too_large", f"The result has {len(result)} bytes; {max_bytes} are allowed.")
+    if definition is None or definition.output is None or multipart:
+        return None
+    try:
+        value = parse(result, max_bytes=max_bytes)
+    except BadJson as error:
+        return Failure("invalid_result", f"The result is not JSON: {error.reason}")
+    problems = compile_schema(bytes(definition.output), OWNER).problems(value)
+    return reasons.bad_result(problems) if problems else None
+
+
+def _owned(run: Run, principal: str, call_id: str) -> Call:
+    call = run.calls.get(call_id)
+    if call is None or principal != run.principal:
+        raise UnknownCall("there is no such call")
+    return call
+
+
+def _expect_executing(call: Call, attempt: int | None) -> None:
+    if call.outcome in (Outcome.OK, Outcome.FAILED):
+        raise AnswerConflict(f"call {call.id!r} has its answer already")
+    if call.outcome is not None:
+        raise CallGone(f"call {call.id!r} has ended: {call.outcome}")
+    if call.place is not Place.CLIENT or call.state is not CallState.EXECUTING:
+        raise NotExpected(f"call {call.id!r} does not wait for a client's answer ({call.state}, at the {call.place})")
+    if attempt is not None and attempt != call.attempt:
+        raise CallGone(f"attempt {attempt} of call {call.id!r} is over")
+
+
+def _expect_undecided(call: Call) -> None:
+    assert call.approval is not None
+    if call.approval.decision:
+        raise AnswerConflict(f"call {call.id!r} was {call.approval.decision} already")
+    if call.outcome is not None:
+        raise CallGone(f"call {call.id!r} has ended: {call.outcome}")
+
+
+def _equal(one: bytes, other: bytes) -> bool:
+    """Whether two JSON texts say the same; 1, 1.0 and true are three different things."""
+    if one == other:
+        return True
+    try:
+        return json.encode(parse(one), order="sorted") == json.encode(parse(other), order="sorted")
+    except BadJson:
+        return False
+
+
+def _same_text(one: str, other: str) -> bool:
+    return _equal(one.encode(), other.encode())

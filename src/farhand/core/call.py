@@ -1,0 +1,184 @@
+"""One use of one tool: its states, the table that moves it, and its record. Nothing else changes a call's state.
+
+The diagram in docs/call.md is drawn from `TABLE`.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Raw, Struct, structs
+
+from farhand.core.definition import Place
+from farhand.core.errors import IllegalChange
+from farhand.core.failure import Failure
+
+
+class CallState(StrEnum):
+    """Where a call stands; the eight values that every watcher sees."""
+
+    AWAITING_INPUT = "awaiting-input"
+    INPUT_STREAMING = "input-streaming"
+    INPUT_COMPLETE = "input-complete"
+    APPROVAL_REQUESTED = "approval-requested"
+    EXECUTING = "executing"
+    OUTPUT_AVAILABLE = "output-available"
+    OUTPUT_ERROR = "output-error"
+    CANCELLED = "cancelled"
+
+
+class Outcome(StrEnum):
+    """How a call ended; each call has exactly one in the end."""
+
+    OK = "ok"
+    FAILED = "failed"
+    INVALID = "invalid"
+    DENIED = "denied"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+    UNAVAILABLE = "unavailable"
+    UNKNOWN = "unknown"
+
+
+class Change(StrEnum):
+    """What can happen to a call. The last eight settle it and are named like the outcome they bring."""
+
+    STREAM = "stream"
+    COMPLETE = "complete"
+    ASK = "ask"
+    APPROVE = "approve"
+    DISPATCH = "dispatch"
+    RELEASE = "release"
+    OK = "ok"
+    FAILED = "failed"
+    INVALID = "invalid"
+    DENIED = "denied"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+    UNAVAILABLE = "unavailable"
+    UNKNOWN = "unknown"
+
+
+_FAULT = CallState.OUTPUT_ERROR
+_OFF = CallState.CANCELLED
+
+TABLE: Mapping[CallState, Mapping[Change, CallState]] = {
+    CallState.AWAITING_INPUT: {
+        Change.STREAM: CallState.INPUT_STREAMING,
+        Change.COMPLETE: CallState.INPUT_COMPLETE,
+        Change.INVALID: _FAULT,
+        Change.CANCELLED: _OFF,
+    },
+    CallState.INPUT_STREAMING: {
+        Change.STREAM: CallState.INPUT_STREAMING,
+        Change.COMPLETE: CallState.INPUT_COMPLETE,
+        Change.INVALID: _FAULT,
+        Change.CANCELLED: _OFF,
+    },
+    CallState.INPUT_COMPLETE: {
+        Change.ASK: CallState.APPROVAL_REQUESTED,
+        Change.DISPATCH: CallState.EXECUTING,
+        Change.FAILED: _FAULT,
+        Change.TIMED_OUT: _FAULT,
+        Change.UNAVAILABLE: _FAULT,
+        Change.DENIED: _OFF,
+        Change.CANCELLED: _OFF,
+    },
+    CallState.APPROVAL_REQUESTED: {
+        Change.APPROVE: CallState.INPUT_COMPLETE,
+        Change.DENIED: _OFF,
+        Change.CANCELLED: _OFF,
+        Change.TIMED_OUT: _FAULT,
+        Change.UNAVAILABLE: _FAULT,
+    },
+    CallState.EXECUTING: {
+        Change.RELEASE: CallState.INPUT_COMPLETE,
+        Change.OK: CallState.OUTPUT_AVAILABLE,
+        Change.FAILED: _FAULT,
+        Change.TIMED_OUT: _FAULT,
+        Change.UNAVAILABLE: _FAULT,
+        Change.UNKNOWN: _FAULT,
+        Change.CANCELLED: _OFF,
+    },
+    CallState.OUTPUT_AVAILABLE: {},
+    CallState.OUTPUT_ERROR: {},
+    CallState.CANCELLED: {},
+}
+
+ENDED = frozenset(state for state, changes in TABLE.items() if not changes)
+
+
+class ApprovalRecord(Struct, frozen=True, omit_defaults=True):
+    """A person's decision and what exactly it was about: these arguments, this definition. It counts once."""
+
+    arguments_hash: str
+    pin: str
+    asked: int
+    expires: int | None = None
+    decision: str = ""
+    by: str = ""
+    reason: str = ""
+    payload: Any = None
+    remembered: bool = False
+
+
+class Call(Struct, frozen=True, omit_defaults=True):
+    """All there is to know about one call between two events. Times are milliseconds since 1970."""
+
+    id: str
+    label: str
+    tool: str
+    turn: int
+    state: CallState = CallState.AWAITING_INPUT
+    arguments: str = ""
+    written: str | None = None
+    pin: str = ""
+    place: Place = Place.CLIENT
+    judging: bool = False
+    approval: ApprovalRecord | None = None
+    attempt: int = 0
+    absences: int = 0
+    held_by: str = ""
+    not_before: int = 0
+    deadline: int | None = None
+    outcome: Outcome | None = None
+    result: Raw = Raw(b"null")
+    multipart: bool = False
+    failure: Failure | None = None
+    created: int = 0
+    settled: int = 0
+
+    @property
+    def open(self) -> bool:
+        """Whether its outcome is still to come."""
+        return self.outcome is None
+
+    @property
+    def edited(self) -> bool:
+        """Whether a person changed the arguments; `written` holds what the model wrote."""
+        return self.written is not None
+
+    @property
+    def undecided(self) -> bool:
+        """Whether it still has to be said if it may run."""
+        return self.judging or self.state is CallState.APPROVAL_REQUESTED
+
+    @property
+    def ready(self) -> bool:
+        """Whether it may be dispatched."""
+        return self.state is CallState.INPUT_COMPLETE and not self.judging
+
+
+def move(call: Call, change: Change, **fields: Any) -> Call:
+    """The call after `change`, or `IllegalChange` when the table has no such move."""
+    state = TABLE[call.state].get(change)
+    if state is None:
+        raise IllegalChange(f"call {call.id!r} cannot {change} while {call.state}")
+    return structs.replace(call, state=state, **fields)
+
+
+def settle(call: Call, outcome: Outcome, at: int, **fields: Any) -> Call:
+    """The call with its outcome; deadlines and back-off end with it."""
+    return move(
+        call, Change(outcome), outcome=outcome, settled=at, deadline=None, not_before=0, judging=False, **fields
+    )

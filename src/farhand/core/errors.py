@@ -1,0 +1,141 @@
+"""The exceptions a user of Farhand meets.
+
+FarhandError
+├── UsageError              the program asked for something that cannot be
+│   ├── InvalidTools        tool definitions that were refused, with every problem
+│   ├── DuplicateToolName   two tools of one name in one run
+│   ├── InvalidInput        input, settings or a stored run that cannot be read
+│   └── UnknownModel        a model name that nothing answers to
+├── RefusedAnswer           an answer, approval or cancellation that does not count
+│   ├── UnknownCall         no such call here, or not yours
+│   ├── AnswerConflict      another answer was first
+│   ├── CallGone            the call ended without this answer
+│   ├── NotExpected         the call does not wait for this kind of answer
+│   └── InvalidAnswer       the value breaks the tool's schema; the call stays open
+├── RunFailed               the run ended without a result
+├── ModelError              the model, or the way to it, failed
+│   └── ModelBroke          a model adapter broke the rules of its contract
+└── IllegalChange           an event that this state does not take: a fault of the adapter
+
+ToolError stands apart: a tool raises it, and the model reads it.
+"""
+
+from typing import Any
+
+
+class FarhandError(Exception):
+    """Base of all."""
+
+    code = "error"
+
+
+class UsageError(FarhandError):
+    """The program asked for something that cannot be."""
+
+    code = "usage"
+
+
+class DuplicateToolName(UsageError):
+    """Two tools of one run have the same name."""
+
+    code = "duplicate_tool_name"
+
+
+class InvalidInput(UsageError):
+    """Input, settings or a stored run that cannot be read."""
+
+    code = "invalid_input"
+
+
+class UnknownModel(UsageError):
+    """No model answers to this name."""
+
+    code = "unknown_model"
+
+
+class RefusedAnswer(FarhandError):
+    """An answer, approval or cancellation that does not count."""
+
+    code = "refused"
+
+
+class UnknownCall(RefusedAnswer):
+    """There is no such call for you."""
+
+    code = "unknown_call"
+
+
+class AnswerConflict(RefusedAnswer):
+    """Another answer was first and stands."""
+
+    code = "conflict"
+
+
+class CallGone(RefusedAnswer):
+    """The call ended before this answer came."""
+
+    code = "gone"
+
+
+class NotExpected(RefusedAnswer):
+    """The call does not wait for this kind of answer."""
+
+    code = "not_expected"
+
+
+class InvalidAnswer(RefusedAnswer):
+    """The value breaks the tool's schema; the call stays open to a right one."""
+
+    code = "invalid_answer"
+
+    def __init__(self, message: str, problems: tuple[Any, ...] = ()) -> None:
+        super().__init__(message)
+        self.problems = problems
+
+
+class RunFailed(FarhandError):
+    """The run ended without a result."""
+
+    code = "run_failed"
+
+    def __init__(self, message: str, failure: Any = None) -> None:
+        super().__init__(message)
+        self.failure = failure
+
+
+class ModelError(FarhandError):
+    """The model, or the way to it, failed."""
+
+    code = "model_failed"
+
+    def __init__(self, message: str, *, code: str = "model_failed", retryable: bool = False) -> None:
+        super().__init__(message)
+        self.code = code
+        self.retryable = retryable
+
+
+class ModelBroke(ModelError):
+    """A model adapter broke the rules of its contract, or its stream ended before its end."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code="model_broke_contract")
+
+
+class IllegalChange(FarhandError):
+    """An event that this state does not take: a fault of the adapter, not of a client."""
+
+    code = "illegal_change"
+
+
+class ToolError(Exception):
+    """Raise this in a tool to tell the model what went wrong; any other exception is shown only in general terms."""
+
+    def __init__(
+        self, message: str, *, code: str = "tool_failed", path: str = "", retryable: bool = True, details: Any = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.path = path
+        self.retryable = retryable
+        self.details = details

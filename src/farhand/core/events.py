@@ -1,0 +1,200 @@
+"""Facts that enter a run; stored in order; the only thing that changes a run. Times and ids arrive in them."""
+
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from msgspec import Raw, Struct
+
+from farhand.core.definition import Definition
+from farhand.core.failure import Failure
+from farhand.core.limits import Limits
+from farhand.core.messages import CallRequest, Message, Reasoning
+from farhand.core.pieces import Finish, Usage
+
+
+class Remember(StrEnum):
+    """How far a decision of a person reaches beyond this call."""
+
+    TOOL = "tool"
+    ARGUMENTS = "arguments"
+
+
+class Memory(Struct, frozen=True, omit_defaults=True):
+    """A remembered decision: of one principal, for one pin, perhaps for exactly these arguments."""
+
+    pin: str
+    allow: bool
+    arguments_hash: str = ""
+
+
+class Started(Struct, frozen=True, tag="started", omit_defaults=True):
+    """A run begins: who asks, what was said, which tools there are, how far it may go."""
+
+    at: int
+    run_id: str
+    thread_id: str
+    principal: str
+    messages: tuple[Message, ...]
+    tools: tuple[Definition, ...] = ()
+    instructions: str = ""
+    limits: Limits = Limits()
+    output_schema: Raw = Raw(b"null")
+    judged_stop: bool = False
+    memory: tuple[Memory, ...] = ()
+
+
+class Replied(Struct, frozen=True, tag="replied", omit_defaults=True):
+    """One whole reply of the model."""
+
+    at: int
+    text: str = ""
+    reasoning: tuple[Reasoning, ...] = ()
+    calls: tuple[CallRequest, ...] = ()
+    usage: Usage = Usage()
+    finish: Finish = Finish.STOP
+
+
+class ModelFailed(Struct, frozen=True, tag="model-failed"):
+    """The model gave no usable reply."""
+
+    at: int
+    failure: Failure
+
+
+class StopJudged(Struct, frozen=True, tag="stop-judged"):
+    """The program's own stop conditions were asked after a turn."""
+
+    at: int
+    stop: bool
+
+
+class ApprovalJudged(Struct, frozen=True, tag="approval-judged"):
+    """The tool's own function said whether a person must decide, or raised (then `needed` is true)."""
+
+    at: int
+    call_id: str
+    needed: bool
+
+
+class Approved(Struct, frozen=True, tag="approved", omit_defaults=True):
+    """A person allowed a call, perhaps with other arguments."""
+
+    at: int
+    call_id: str
+    by: str
+    arguments: str | None = None
+    payload: Any = None
+    remember: Remember | None = None
+
+
+class Denied(Struct, frozen=True, tag="denied", omit_defaults=True):
+    """A person refused a call."""
+
+    at: int
+    call_id: str
+    by: str
+    reason: str = ""
+    remember: Remember | None = None
+
+
+class Claimed(Struct, frozen=True, tag="claimed"):
+    """One client took a call up and works on it."""
+
+    at: int
+    call_id: str
+    attempt: int
+    holder: str
+
+
+class Answered(Struct, frozen=True, tag="answered", omit_defaults=True):
+    """The place that runs a call sent its result, already checked."""
+
+    at: int
+    call_id: str
+    attempt: int
+    result: Raw
+    multipart: bool = False
+
+
+class Faulted(Struct, frozen=True, tag="faulted"):
+    """The tool ran and failed, or could not be run."""
+
+    at: int
+    call_id: str
+    attempt: int
+    failure: Failure
+
+
+class Lost(Struct, frozen=True, tag="lost"):
+    """Whoever worked on a call is gone, and nobody can tell whether it happened."""
+
+    at: int
+    call_id: str
+    attempt: int
+
+
+class ClientAbsent(Struct, frozen=True, tag="client-absent"):
+    """No client is there that offers the tool."""
+
+    at: int
+    call_id: str
+    attempt: int
+
+
+class TimerKind(StrEnum):
+    """What a timer is for."""
+
+    DEADLINE = "deadline"
+    BACKOFF = "backoff"
+    GRACE = "grace"
+
+
+class TimerFired(Struct, frozen=True, tag="timer-fired"):
+    """A time has come. One that no longer matters changes nothing."""
+
+    at: int
+    call_id: str
+    kind: TimerKind
+    attempt: int
+
+
+class CallCancelled(Struct, frozen=True, tag="call-cancelled", omit_defaults=True):
+    """Somebody who may do so called a call off."""
+
+    at: int
+    call_id: str
+    reason: str = ""
+
+
+class RunCancelled(Struct, frozen=True, tag="run-cancelled", omit_defaults=True):
+    """Somebody who may do so called the run off."""
+
+    at: int
+    reason: str = ""
+
+
+class Recovered(Struct, frozen=True, tag="recovered", omit_defaults=True):
+    """A run is taken up again after its process ended, with the definitions of today."""
+
+    at: int
+    tools: tuple[Definition, ...]
+
+
+Event: TypeAlias = (
+    Started
+    | Replied
+    | ModelFailed
+    | StopJudged
+    | ApprovalJudged
+    | Approved
+    | Denied
+    | Claimed
+    | Answered
+    | Faulted
+    | Lost
+    | ClientAbsent
+    | TimerFired
+    | CallCancelled
+    | RunCancelled
+    | Recovered
+)

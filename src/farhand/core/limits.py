@@ -1,0 +1,42 @@
+"""How far a run may go, and how long anything may take. Settings of the server's owner, stored with each run."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+
+class Limits(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Limits of one run. Times are seconds; `None` means no limit."""
+
+    max_turns: int = 5
+    """Model replies that may call tools, per user message, pauses included."""
+    final_turn: bool = True
+    """At `max_turns`, ask the model once more without tools."""
+    calls_per_turn: int = 64
+    """Further calls of one reply are refused and the model is told."""
+    max_calls: int | None = None
+    """Calls of a run; at the limit the model is asked once more without tools."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
+    """At a token limit the model is not asked again."""
+    parallel: int = 8
+    """Calls that run at the same time on the server."""
+    gate: Literal["call", "turn"] = "call"
+    """`turn`: no server call of a turn starts while another of it waits for a person."""
+    server_timeout: float | None = 30.0
+    """For a server tool that sets none."""
+    client_timeout: float | None = 600.0
+    """For a client, MCP or A2A tool that sets none."""
+    approval_timeout: float | None = None
+    """For an approval of a tool that sets none."""
+    grace: float = 5.0
+    """How long to wait for a client that is not there before `absent` counts."""
+    retry_delay: float = 0.5
+    """Before the second attempt; doubled for each further one."""
+    absent_retries: int = 3
+    """Dispatches of a call whose tool says `absent="retry"`."""
+    argument_bytes: int = 262_144
+    result_bytes: int = 1_048_576
+    output_repairs: int = 2
+    """Further turns in which the model may mend a final answer that breaks the output schema."""

@@ -1,0 +1,123 @@
+"""What is said in a thread: messages and the parts they are made of. Values only; a model adapter renders them."""
+
+from typing import Any, TypeAlias
+
+from msgspec import Raw, Struct, json
+
+from farhand.core.call import Outcome
+from farhand.core.failure import Failure
+
+
+class Text(Struct, frozen=True, tag="text"):
+    """Words."""
+
+    text: str
+
+
+class Json(Struct, frozen=True, tag="json"):
+    """Any JSON value, falsy ones included."""
+
+    value: Any
+
+
+class Binary(Struct, frozen=True, tag="binary", omit_defaults=True):
+    """An image, a sound or a file: inline (`data`), elsewhere (`url`) or known to the provider (`id`)."""
+
+    mime_type: str
+    data: bytes | None = None
+    url: str | None = None
+    id: str | None = None
+    filename: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.data is not None) + (self.url is not None) + (self.id is not None) != 1:
+            raise ValueError("Binary takes exactly one of data, url and id")
+
+
+Part: TypeAlias = Text | Json | Binary
+
+
+class UserMessage(Struct, frozen=True, tag="user"):
+    """What a person, or the application for them, said."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def text(self) -> str:
+        """The words of the message, without its other parts."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+
+class Reasoning(Struct, frozen=True, omit_defaults=True):
+    """A model's own thinking. `opaque` is signed or encrypted and goes back to the same provider unchanged."""
+
+    text: str = ""
+    opaque: str = ""
+
+
+class CallRequest(Struct, frozen=True):
+    """A call as the model wrote it. `label` is the model's own id for it, `id` is ours."""
+
+    id: str
+    label: str
+    tool: str
+    arguments: str
+
+
+class AssistantMessage(Struct, frozen=True, tag="assistant", omit_defaults=True):
+    """One whole reply of the model."""
+
+    text: str = ""
+    reasoning: tuple[Reasoning, ...] = ()
+    calls: tuple[CallRequest, ...] = ()
+
+
+class ToolMessage(Struct, frozen=True, tag="tool", omit_defaults=True):
+    """How one call ended, as the model is told it."""
+
+    call_id: str
+    label: str
+    tool: str
+    outcome: Outcome
+    result: Raw = Raw(b"null")
+    multipart: bool = False
+    failure: Failure | None = None
+    note: str = ""
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What the model reads, with images and files as parts of their own."""
+        if self.failure is not None:
+            body: tuple[Part, ...] = (Text(f"Error: {self.failure.message}"),)
+        elif self.multipart:
+            body = decode_parts(self.result)
+        else:
+            value = json.decode(self.result)
+            body = (Text(value),) if isinstance(value, str) else (Json(value),)
+        return (Text(self.note), *body) if self.note else body
+
+    @property
+    def text(self) -> str:
+        """The same as text: a string result is itself, any other value is its JSON."""
+        return "\n".join(part_text(part) for part in self.parts)
+
+
+Message: TypeAlias = UserMessage | AssistantMessage | ToolMessage
+
+_PARTS = json.Decoder(tuple[Part, ...])
+
+
+def decode_parts(raw: Raw | bytes) -> tuple[Part, ...]:
+    """Read parts from their JSON; raises `msgspec.ValidationError`."""
+    return _PARTS.decode(raw)
+
+
+def part_text(part: Part) -> str:
+    """A part as text, for models and places that take nothing else."""
+    match part:
+        case Text(text=text):
+            return text
+        case Json(value=value):
+            return json.encode(value).decode()
+        case Binary():
+            return f"[{part.mime_type}{' ' + part.filename if part.filename else ''}]"

@@ -1,0 +1,38 @@
+"""One thing that is wrong with a JSON value, and where. It knows neither schemas nor definitions."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """`path` is a JSON Pointer ("" is the whole value), `rule` the keyword or limit that was broken."""
+
+    path: str
+    message: str
+    rule: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+def pointer(tokens: Iterable[str | int]) -> str:
+    """The JSON Pointer that these keys and positions make."""
+    return "".join("/" + str(token).replace("~", "~0").replace("/", "~1") for token in tokens)
+
+
+def json_type(value: object) -> str:
+    """What JSON calls this value's type; `undefined` is a value that JSON does not have."""
+    return _TYPES.get(type(value), "undefined")
+
+
+_TYPES = {
+    str: "string",
+    bool: "boolean",
+    int: "number",
+    float: "number",
+    list: "array",
+    tuple: "array",
+    dict: "object",
+    type(None): "null",
+}

@@ -1,0 +1,104 @@
+"""A run between two events: the value, its phases, and what can be read off it. `step` changes it, nothing else does."""
+
+from enum import StrEnum
+
+from msgspec import Raw, Struct
+
+from farhand.core.call import Call, CallState
+from farhand.core.definition import Definition, Place
+from farhand.core.events import Memory
+from farhand.core.failure import Failure
+from farhand.core.limits import Limits
+from farhand.core.messages import Message
+from farhand.core.pieces import Finish, Usage
+
+
+class Phase(StrEnum):
+    """What a run is doing."""
+
+    ASKING = "asking"
+    CALLING = "calling"
+    JUDGING = "judging"
+    ENDED = "ended"
+
+
+class Ending(StrEnum):
+    """Why a run ended."""
+
+    DONE = "done"
+    LIMIT = "limit"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Run(Struct, frozen=True, omit_defaults=True):
+    """All there is to know about one run between two events."""
+
+    id: str
+    thread: str
+    principal: str
+    phase: Phase
+    messages: tuple[Message, ...]
+    tools: dict[str, Definition]
+    limits: Limits
+    instructions: str = ""
+    calls: dict[str, Call] = {}
+    order: tuple[str, ...] = ()
+    """The calls of the newest reply that had any, in call order."""
+    turn: int = 1
+    final: bool = False
+    """The model was asked for its last word, without tools."""
+    usage: Usage = Usage()
+    memory: tuple[Memory, ...] = ()
+    pinned: dict[str, Definition] = {}
+    """Definitions that are not offered any more, of calls that were dispatched under them."""
+    judged_stop: bool = False
+    output_schema: Raw = Raw(b"null")
+    repairs: int = 0
+    finish: Finish | None = None
+    ending: Ending | None = None
+    limit: str = ""
+    """Which limit ended the run."""
+    output: str = ""
+    failure: Failure | None = None
+    created: int = 0
+    updated: int = 0
+
+    @property
+    def open_calls(self) -> tuple[Call, ...]:
+        """Calls whose outcome is still to come, in call order."""
+        return tuple(call for call in self.turn_calls if call.outcome is None)
+
+    @property
+    def turn_calls(self) -> tuple[Call, ...]:
+        """The calls of the newest reply that had any, in call order."""
+        return tuple(self.calls[call_id] for call_id in self.order)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether nothing happens until a client or a person answers."""
+        return self.phase is Phase.CALLING and not any(_under_way(self.calls[call_id]) for call_id in self.order)
+
+    @property
+    def status(self) -> str:
+        """`running`, `waiting`, or how it ended."""
+        if self.ending is not None:
+            return self.ending.value
+        return "waiting" if self.waiting else "running"
+
+    def definition_of(self, call: Call) -> Definition | None:
+        """The definition that `call` was made under, also when the tool has changed since."""
+        definition = self.tools.get(call.tool)
+        if definition is not None and definition.pin == call.pin:
+            return definition
+        return self.pinned.get(call.pin)
+
+
+def _under_way(call: Call) -> bool:
+    """Whether something will happen to the call without a client or a person."""
+    if call.outcome is not None:
+        return False
+    if call.state is CallState.EXECUTING:
+        return call.place is not Place.CLIENT
+    return call.judging or call.not_before > 0

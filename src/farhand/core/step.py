@@ -1,0 +1,364 @@
+"""Every change of a run: which events each phase takes, and what each event does. `step` is the one way in.
+
+`ACCEPTS` and `HANDLERS` are the whole of it; calls move by the table in `call`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from msgspec import structs
+
+from farhand.core import reasons
+from farhand.core.call import Call, CallState, Change, Outcome, move
+from farhand.core.definition import Absent, Approval, Definition, Place, SideEffect
+from farhand.core.effects import (
+    AskApproval,
+    AskModel,
+    Dispatch,
+    Effect,
+    JudgeApproval,
+    JudgeStop,
+    Memorise,
+    SetTimer,
+    StopModel,
+    Withdraw,
+)
+from farhand.core.errors import IllegalChange
+from farhand.core.events import (
+    Answered,
+    ApprovalJudged,
+    Approved,
+    CallCancelled,
+    Claimed,
+    ClientAbsent,
+    Denied,
+    Event,
+    Faulted,
+    Lost,
+    Memory,
+    ModelFailed,
+    Recovered,
+    Remember,
+    Replied,
+    RunCancelled,
+    Started,
+    StopJudged,
+    TimerFired,
+    TimerKind,
+)
+from farhand.core.messages import AssistantMessage
+from farhand.core.run import Ending, Phase, Run
+from farhand.core.turn import admit, advance, ask_approval, back_off, dispatch, finish, next_turn, retry
+from farhand.core.work import Work
+
+_ANY_TIME: frozenset[type] = frozenset({RunCancelled, Recovered, TimerFired})
+
+ACCEPTS: Mapping[Phase, frozenset[type]] = {
+    Phase.ASKING: _ANY_TIME | {Replied, ModelFailed},
+    Phase.CALLING: _ANY_TIME
+    | {ApprovalJudged, Approved, Denied, Claimed, Answered, Faulted, Lost, ClientAbsent, CallCancelled},
+    Phase.JUDGING: _ANY_TIME | {StopJudged},
+    Phase.ENDED: frozenset({TimerFired}),
+}
+
+
+def step(run: Run | None, event: Event) -> tuple[Run, tuple[Effect, ...]]:
+    """Take one event; return the run after it and what it asks of the world."""
+    if run is None:
+        if not isinstance(event, Started):
+            raise IllegalChange(f"a run begins with Started, not {type(event).__name__}")
+        return _started(event)
+    kind = type(event)
+    if kind not in ACCEPTS[run.phase]:
+        raise IllegalChange(f"{kind.__name__} is not taken while the run is {run.phase}")
+    if run.phase is Phase.ENDED:
+        return run, ()
+    work = Work(run, event.at)
+    HANDLERS[kind](work, event)
+    return work.done()
+
+
+def replay(events: Iterable[Event]) -> Run:
+    """The run that a log leads to. Effects are not asked for again; `Recovered` does that."""
+    run: Run | None = None
+    for event in events:
+        run, _ = step(run, event)
+    if run is None:
+        raise IllegalChange("an empty log holds no run")
+    return run
+
+
+def _started(event: Started) -> tuple[Run, tuple[Effect, ...]]:
+    run = Run(
+        event.run_id,
+        event.thread_id,
+        event.principal,
+        Phase.ASKING,
+        event.messages,
+        {definition.name: definition for definition in event.tools},
+        event.limits,
+        event.instructions,
+        memory=event.memory,
+        judged_stop=event.judged_stop,
+        output_schema=event.output_schema,
+        created=event.at,
+        updated=event.at,
+    )
+    return run, (AskModel(1),)
+
+
+def _replied(work: Work, event: Replied) -> None:
+    work.fields.update(usage=work.run.usage + event.usage, finish=event.finish)
+    work.say(AssistantMessage(event.text, event.reasoning, event.calls))
+    if not event.calls:
+        finish(work, event.text)
+        return
+    ids = tuple(call.id for call in event.calls)
+    if len({*ids, *work.calls}) != len(ids) + len(work.calls):
+        raise IllegalChange("a call id was used before")
+    work.order = ids
+    work.told = False
+    work.fields["phase"] = Phase.CALLING
+    for position, asked in enumerate(event.calls):
+        admit(work, asked, position)
+    advance(work)
+
+
+def _model_failed(work: Work, event: ModelFailed) -> None:
+    work.end(Ending.FAILED, failure=event.failure)
+
+
+def _stop_judged(work: Work, event: StopJudged) -> None:
+    if event.stop:
+        work.end(Ending.STOPPED)
+    else:
+        next_turn(work)
+
+
+def _approval_judged(work: Work, event: ApprovalJudged) -> None:
+    call, definition = _known(work, event.call_id)
+    if not call.judging:
+        raise IllegalChange(f"call {call.id!r} was not to be judged")
+    if event.needed:
+        ask_approval(work, call, definition)
+    else:
+        work.put(structs.replace(call, judging=False))
+    advance(work)
+
+
+def _approved(work: Work, event: Approved) -> None:
+    call = work.call(event.call_id)
+    fields: dict[str, Any] = {}
+    if event.arguments is not None and event.arguments != call.arguments:
+        fields = {"arguments": event.arguments, "written": call.arguments}
+    _decide(work, call, Change.APPROVE, event, "approved", payload=event.payload, **fields)
+    advance(work)
+
+
+def _denied(work: Work, event: Denied) -> None:
+    call = work.call(event.call_id)
+    _decide(work, call, Change.DENIED, event, "denied", reason=event.reason)
+    advance(work)
+
+
+def _decide(
+    work: Work,
+    call: Call,
+    change: Change,
+    event: Approved | Denied,
+    decision: str,
+    *,
+    reason: str = "",
+    payload: Any = None,
+    **fields: Any,
+) -> None:
+    """Use the approval up, remember it if it was meant to last, and move the call."""
+    if call.approval is None:
+        raise IllegalChange(f"call {call.id!r} does not wait for a person")
+    record = structs.replace(
+        call.approval,
+        decision=decision,
+        by=event.by,
+        reason=reason,
+        payload=payload,
+        remembered=event.remember is not None,
+    )
+    if event.remember is not None:
+        exactly = call.approval.arguments_hash if event.remember is Remember.ARGUMENTS else ""
+        memory = Memory(call.pin, change is Change.APPROVE, exactly)
+        work.fields["memory"] = (*work.run.memory, memory)
+        work.effects.append(Memorise(work.run.principal, memory))
+    if change is Change.APPROVE:
+        work.put(move(call, change, approval=record, deadline=None, **fields))
+    else:
+        work.settle(call, Outcome.DENIED, reasons.denied(reason), approval=record)
+
+
+def _claimed(work: Work, event: Claimed) -> None:
+    call = work.call(event.call_id, event.attempt)
+    if call.state is not CallState.EXECUTING or call.held_by:
+        raise IllegalChange(f"call {call.id!r} is not free to be taken up")
+    work.put(structs.replace(call, held_by=event.holder))
+
+
+def _answered(work: Work, event: Answered) -> None:
+    call = work.call(event.call_id, event.attempt)
+    work.settle(call, Outcome.OK, result=event.result, multipart=event.multipart)
+    advance(work)
+
+
+def _faulted(work: Work, event: Faulted) -> None:
+    call, definition = _known(work, event.call_id, event.attempt)
+    if not (event.failure.retryable and retry(work, call, definition)):
+        work.settle(call, Outcome.FAILED, event.failure)
+    advance(work)
+
+
+def _lost(work: Work, event: Lost) -> None:
+    call, definition = _known(work, event.call_id, event.attempt)
+    _recover_executing(work, call, definition)
+    advance(work)
+
+
+def _recover_executing(work: Work, call: Call, definition: Definition) -> None:
+    """Whoever worked on the call is gone: run it again only if that can do no harm."""
+    if definition.policy.effect is SideEffect.ONCE:
+        work.settle(call, Outcome.UNKNOWN, reasons.unknown(call))
+    else:
+        work.put(move(call, Change.RELEASE, deadline=None, held_by=""))
+
+
+def _client_absent(work: Work, event: ClientAbsent) -> None:
+    call, definition = _known(work, event.call_id, event.attempt)
+    if call.state is not CallState.EXECUTING or call.held_by:
+        raise IllegalChange(f"call {call.id!r} does not look for a client")
+    policy = definition.policy
+    default = Absent.WAIT if policy.approval is not Approval.NEVER else Absent.FALLBACK
+    match policy.absent or default:
+        case Absent.WAIT:
+            return
+        case Absent.FAIL:
+            work.settle(call, Outcome.UNAVAILABLE, reasons.absent(call, definition))
+            work.end(Ending.FAILED, failure=reasons.absent(call, definition))
+            return
+        case Absent.RETRY if call.absences < work.run.limits.absent_retries:
+            back_off(work, structs.replace(call, absences=call.absences + 1))
+            return
+        case Absent.FALLBACK | Absent.RETRY:
+            due = work.at + round(work.run.limits.grace * 1000)
+            work.effects.append(SetTimer(due, call.id, TimerKind.GRACE, call.attempt))
+
+
+def _timer_fired(work: Work, event: TimerFired) -> None:
+    call = work.calls.get(event.call_id)
+    if call is None or call.outcome is not None or call.attempt != event.attempt:
+        return
+    definition = work.run.definition_of(call)
+    assert definition is not None
+    match event.kind:
+        case TimerKind.DEADLINE if call.deadline is not None and call.deadline <= work.at:
+            _deadline(work, call, definition)
+        case TimerKind.BACKOFF if call.ready and call.not_before <= work.at:
+            work.put(structs.replace(call, not_before=0))
+        case TimerKind.GRACE if call.state is CallState.EXECUTING and not call.held_by:
+            work.settle(call, Outcome.UNAVAILABLE, reasons.absent(call, definition))
+        case _:
+            return
+    advance(work)
+
+
+def _deadline(work: Work, call: Call, definition: Definition) -> None:
+    if call.state is CallState.APPROVAL_REQUESTED:
+        work.settle(call, Outcome.TIMED_OUT, reasons.approval_expired())
+        return
+    work.effects.append(Withdraw(call.id, call.attempt))
+    if not retry(work, call, definition):
+        default = work.run.limits.server_timeout if call.place is Place.SERVER else work.run.limits.client_timeout
+        seconds = definition.policy.timeout if definition.policy.timeout is not None else default
+        once = definition.policy.effect is SideEffect.ONCE
+        work.settle(call, Outcome.TIMED_OUT, reasons.timed_out(call, seconds or 0.0, once=once))
+
+
+def _call_cancelled(work: Work, event: CallCancelled) -> None:
+    work.cancel(work.call(event.call_id), event.reason)
+    advance(work)
+
+
+def _run_cancelled(work: Work, event: RunCancelled) -> None:
+    if work.run.phase is Phase.ASKING:
+        work.effects.append(StopModel(work.run.turn))
+    for call in work.run.open_calls if work.run.phase is Phase.CALLING else ():
+        work.cancel(call, event.reason)
+    work.end(Ending.CANCELLED)
+
+
+def _recovered(work: Work, event: Recovered) -> None:
+    """Go on after a crash: nothing is guessed at, nothing that may have happened is repeated."""
+    before = work.run
+    tools = {definition.name: definition for definition in event.tools}
+    pinned = dict(before.pinned)
+    for call in before.open_calls:
+        definition = before.definition_of(call)
+        today = tools.get(call.tool)
+        assert definition is not None
+        if today is None or today.pin != call.pin:
+            pinned[call.pin] = definition
+            if call.state is not CallState.EXECUTING:
+                failure = reasons.tool_gone(call) if today is None else reasons.tool_changed(call)
+                work.settle(call, Outcome.UNAVAILABLE, failure)
+                continue
+        _resume_call(work, call, definition, offered=today is not None and today.pin == call.pin)
+    work.fields.update(tools=tools, pinned=pinned)
+    work.run = structs.replace(before, tools=tools, pinned=pinned)
+    if before.phase is Phase.ASKING:
+        work.effects.append(AskModel(before.turn, tools=not before.final))
+    elif before.phase is Phase.JUDGING:
+        work.effects.append(JudgeStop(before.turn))
+    else:
+        advance(work)
+
+
+def _resume_call(work: Work, call: Call, definition: Definition, *, offered: bool) -> None:
+    """Ask again for whatever an open call was waiting for."""
+    if call.state is CallState.EXECUTING and call.place is not Place.CLIENT:
+        if offered or definition.policy.effect is SideEffect.ONCE:
+            _recover_executing(work, call, definition)
+        else:
+            work.settle(call, Outcome.UNAVAILABLE, reasons.tool_changed(call))
+        return
+    if call.state is CallState.EXECUTING and not call.held_by:
+        work.effects.append(Dispatch(call.id, call.attempt))
+    elif call.state is CallState.APPROVAL_REQUESTED:
+        work.effects.append(AskApproval(call.id))
+    elif call.judging:
+        work.effects.append(JudgeApproval(call.id))
+    if call.deadline is not None:
+        work.effects.append(SetTimer(call.deadline, call.id, TimerKind.DEADLINE, call.attempt))
+    elif call.not_before:
+        work.effects.append(SetTimer(call.not_before, call.id, TimerKind.BACKOFF, call.attempt))
+
+
+def _known(work: Work, call_id: str, attempt: int | None = None) -> tuple[Call, Definition]:
+    call = work.call(call_id, attempt)
+    definition = work.run.definition_of(call)
+    assert definition is not None
+    return call, definition
+
+
+HANDLERS: Mapping[type, Callable[[Work, Any], None]] = {
+    Replied: _replied,
+    ModelFailed: _model_failed,
+    StopJudged: _stop_judged,
+    ApprovalJudged: _approval_judged,
+    Approved: _approved,
+    Denied: _denied,
+    Claimed: _claimed,
+    Answered: _answered,
+    Faulted: _faulted,
+    Lost: _lost,
+    ClientAbsent: _client_absent,
+    TimerFired: _timer_fired,
+    CallCancelled: _call_cancelled,
+    RunCancelled: _run_cancelled,
+    Recovered: _recovered,
+}

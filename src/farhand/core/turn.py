@@ -1,0 +1,201 @@
+"""What follows from a reply: calls are admitted, approved, dispatched within the limits, and the next turn asked for."""
+
+from hashlib import sha256
+
+from msgspec import structs
+
+from farhand.core import reasons
+from farhand.core.call import ApprovalRecord, Call, CallState, Change, Outcome, move
+from farhand.core.definition import Approval, Definition, Place, SideEffect
+from farhand.core.effects import AskApproval, AskModel, Dispatch, JudgeApproval, JudgeStop, SetTimer
+from farhand.core.events import Memory, TimerKind
+from farhand.core.failure import Failure
+from farhand.core.final import output_failure, repair_request
+from farhand.core.limits import Limits
+from farhand.core.messages import CallRequest
+from farhand.core.pieces import Usage
+from farhand.core.run import Ending, Phase, Run
+from farhand.core.schema import argument_problems, compile_schema
+from farhand.core.admission import OWNER
+from farhand.core.strict_json import BadJson, parse
+from farhand.core.work import Work
+
+
+def arguments_hash(arguments: str) -> str:
+    """What an approval is bound to: the very text that will be dispatched."""
+    return sha256(arguments.encode()).hexdigest()
+
+
+def argument_failure(definition: Definition, arguments: str, max_bytes: int) -> Failure | None:
+    """Why these arguments cannot be given to the tool, or None."""
+    try:
+        value = parse(arguments, max_bytes=max_bytes)
+    except BadJson as error:
+        return reasons.bad_json(error.reason)
+    problems = argument_problems(compile_schema(bytes(definition.parameters), OWNER), value)
+    return reasons.bad_arguments(problems) if problems else None
+
+
+def admit(work: Work, asked: CallRequest, position: int) -> None:
+    """Take one call of a reply in: settled as invalid, waiting for a decision, or ready."""
+    run = work.run
+    arguments = asked.arguments if asked.arguments.strip() else "{}"
+    call = Call(asked.id, asked.label, asked.tool, run.turn, arguments=arguments, created=work.at)
+    definition = run.tools.get(asked.tool)
+    if run.final:
+        failure: Failure | None = reasons.no_tools_now(asked.tool)
+    elif position >= run.limits.calls_per_turn:
+        failure = reasons.too_many_calls(run.limits.calls_per_turn)
+    elif definition is None:
+        failure = reasons.unknown_tool(asked.tool)
+    else:
+        failure = argument_failure(definition, arguments, run.limits.argument_bytes)
+    if failure is not None:
+        work.settle(call, Outcome.INVALID, failure)
+        return
+    assert definition is not None
+    route(work, move(call, Change.COMPLETE, pin=definition.pin, place=definition.place), definition)
+
+
+def route(work: Work, call: Call, definition: Definition) -> None:
+    """Decide who decides: nobody, an earlier decision, the tool's own function, or a person."""
+    approval = definition.policy.approval
+    if approval is Approval.NEVER:
+        work.put(call)
+        return
+    remembered = recall(work.run.memory, call)
+    if remembered is not None and not remembered.allow:
+        work.settle(call, Outcome.DENIED, reasons.denied_before())
+    elif remembered is not None:
+        work.put(call)
+    elif approval is Approval.JUDGED:
+        work.put(structs.replace(call, judging=True))
+        work.effects.append(JudgeApproval(call.id))
+    else:
+        ask_approval(work, call, definition)
+
+
+def recall(memory: tuple[Memory, ...], call: Call) -> Memory | None:
+    """The newest remembered decision that covers the call."""
+    for entry in reversed(memory):
+        if entry.pin == call.pin and entry.arguments_hash in ("", arguments_hash(call.arguments)):
+            return entry
+    return None
+
+
+def ask_approval(work: Work, call: Call, definition: Definition) -> None:
+    """Have a person decide about exactly these arguments and this definition."""
+    expires = _due(work.at, definition.policy.approval_timeout, work.run.limits.approval_timeout)
+    record = ApprovalRecord(arguments_hash(call.arguments), call.pin, work.at, expires)
+    work.put(move(call, Change.ASK, approval=record, judging=False, deadline=expires))
+    work.effects.append(AskApproval(call.id))
+    if expires is not None:
+        work.effects.append(SetTimer(expires, call.id, TimerKind.DEADLINE, call.attempt))
+
+
+def advance(work: Work) -> None:
+    """Go on as far as can be: dispatch what may run, or close the turn when every call has its outcome."""
+    if any(work.calls[call_id].outcome is None for call_id in work.order):
+        _dispatch_ready(work)
+        return
+    work.tell_outcomes()
+    if work.run.judged_stop and not work.run.final:
+        work.fields["phase"] = Phase.JUDGING
+        work.effects.append(JudgeStop(work.run.turn))
+    else:
+        next_turn(work)
+
+
+def _dispatch_ready(work: Work) -> None:
+    calls = [work.calls[call_id] for call_id in work.order]
+    gated = work.run.limits.gate == "turn" and any(call.undecided for call in calls if call.outcome is None)
+    running = sum(call.state is CallState.EXECUTING and call.place is not Place.CLIENT for call in calls)
+    for call in calls:
+        if not call.ready or call.not_before > work.at:
+            continue
+        if call.place is not Place.CLIENT:
+            if gated or running >= work.run.limits.parallel:
+                continue
+            running += 1
+        dispatch(work, call)
+
+
+def dispatch(work: Work, call: Call) -> None:
+    """Hand the call to its place. The effect is performed only after this is committed."""
+    definition = work.run.definition_of(call)
+    assert definition is not None
+    default = work.run.limits.server_timeout if call.place is Place.SERVER else work.run.limits.client_timeout
+    deadline = _due(work.at, definition.policy.timeout, default)
+    call = move(call, Change.DISPATCH, attempt=call.attempt + 1, deadline=deadline, not_before=0, held_by="")
+    work.put(call)
+    work.effects.append(Dispatch(call.id, call.attempt))
+    if deadline is not None:
+        work.effects.append(SetTimer(deadline, call.id, TimerKind.DEADLINE, call.attempt))
+
+
+def retry(work: Work, call: Call, definition: Definition) -> bool:
+    """Plan another attempt if the tool may be repeated and has attempts left."""
+    policy = definition.policy
+    if policy.effect is SideEffect.ONCE or call.attempt - call.absences > policy.retries:
+        return False
+    back_off(work, call)
+    return True
+
+
+def back_off(work: Work, call: Call) -> None:
+    """Take the call back from its place and dispatch it again after a while, longer each time."""
+    due = work.at + round(work.run.limits.retry_delay * 1000 * 2 ** min(call.attempt - 1, 16))
+    work.put(move(call, Change.RELEASE, not_before=due, deadline=None, held_by=""))
+    work.effects.append(SetTimer(due, call.id, TimerKind.BACKOFF, call.attempt))
+
+
+def next_turn(work: Work) -> None:
+    """Ask the model again, or end the run at the limit it has reached. Nothing is thrown away at a limit."""
+    run = work.run
+    tokens = token_limit(run.limits, work.fields.get("usage", run.usage))
+    limit = tokens or run.limit or call_limit(run, len(work.calls))
+    if limit and (tokens or run.final or not run.limits.final_turn):
+        work.end(Ending.LIMIT, limit=limit)
+        return
+    work.fields.update(phase=Phase.ASKING, turn=run.turn + 1, final=bool(limit), limit=limit)
+    work.effects.append(AskModel(run.turn + 1, tools=not limit))
+
+
+def token_limit(limits: Limits, usage: Usage) -> str:
+    """The name of the token limit that is reached, or an empty string."""
+    for name, limit, used in (
+        ("input_tokens", limits.input_tokens, usage.input),
+        ("output_tokens", limits.output_tokens, usage.output),
+        ("total_tokens", limits.total_tokens, usage.total),
+    ):
+        if limit is not None and used >= limit:
+            return name
+    return ""
+
+
+def call_limit(run: Run, calls: int) -> str:
+    """The name of the limit of turns or calls that is reached, or an empty string."""
+    if run.turn >= run.limits.max_turns:
+        return "max_turns"
+    if run.limits.max_calls is not None and calls >= run.limits.max_calls:
+        return "max_calls"
+    return ""
+
+
+def finish(work: Work, text: str) -> None:
+    """A reply without calls: the answer, if it is what was asked for."""
+    run = work.run
+    failure = output_failure(run.output_schema, text)
+    if failure is None:
+        work.end(Ending.LIMIT if run.final else Ending.DONE, output=text)
+    elif run.repairs < run.limits.output_repairs and not token_limit(run.limits, work.fields["usage"]):
+        work.say(repair_request(failure))
+        work.fields.update(turn=run.turn + 1, repairs=run.repairs + 1)
+        work.effects.append(AskModel(run.turn + 1, tools=not run.final))
+    else:
+        work.end(Ending.FAILED, output=text, failure=failure)
+
+
+def _due(at: int, own: float | None, default: float | None) -> int | None:
+    seconds = default if own is None else own
+    return None if seconds is None else at + round(seconds * 1000)

@@ -1,0 +1,333 @@
+"""What a run tells whoever watches it: numbered, typed, and derived from what an event changed. Never a cause of anything.
+
+Updates marked "live" come from a reply or a tool that is under way and are not repeated to later watchers; the stored
+ones tell the whole story without them. `seq` counts stored updates; a live one carries the number before it.
+"""
+
+from typing import Any, TypeAlias
+
+from msgspec import Raw, Struct
+
+from farhand.core.call import Call, CallState, Outcome
+from farhand.core.definition import Place
+from farhand.core.events import Event, Replied
+from farhand.core.failure import Failure
+from farhand.core.pieces import Finish, Usage
+from farhand.core.run import Ending, Run
+
+
+class RunStarted(Struct, frozen=True, tag="run-started", tag_field="type"):
+    """A run has begun."""
+
+    seq: int
+    at: int
+    run_id: str
+    thread_id: str
+
+
+class TurnStarted(Struct, frozen=True, tag="turn-started", tag_field="type"):
+    """The model is being asked; without `tools` it can only answer."""
+
+    seq: int
+    at: int
+    turn: int
+    tools: bool = True
+
+
+class TextStreamed(Struct, frozen=True, tag="text-streamed", tag_field="type"):
+    """Live: more of the answer; `offset` counts characters of the turn's text."""
+
+    seq: int
+    at: int
+    turn: int
+    offset: int
+    text: str
+
+
+class ReasoningStreamed(Struct, frozen=True, tag="reasoning-streamed", tag_field="type"):
+    """Live: more of the model's thinking."""
+
+    seq: int
+    at: int
+    turn: int
+    offset: int
+    text: str
+
+
+class ReplyEnded(Struct, frozen=True, tag="reply-ended", tag_field="type"):
+    """The whole text of one reply, and how many calls it holds."""
+
+    seq: int
+    at: int
+    turn: int
+    text: str
+    calls: int
+    finish: Finish
+    usage: Usage
+
+
+class CallNamed(Struct, frozen=True, tag="call-named", tag_field="type"):
+    """Live: the model has named a tool (`awaiting-input`)."""
+
+    seq: int
+    at: int
+    call_id: str
+    tool: str
+    turn: int
+    state: CallState = CallState.AWAITING_INPUT
+
+
+class CallStreamed(Struct, frozen=True, tag="call-streamed", tag_field="type"):
+    """Live: more of the arguments' text (`input-streaming`); `offset` counts its characters."""
+
+    seq: int
+    at: int
+    call_id: str
+    offset: int
+    text: str
+    state: CallState = CallState.INPUT_STREAMING
+
+
+class CallReady(Struct, frozen=True, tag="call-ready", tag_field="type"):
+    """The arguments are whole and valid (`input-complete`)."""
+
+    seq: int
+    at: int
+    call_id: str
+    tool: str
+    turn: int
+    place: Place
+    arguments: str
+    state: CallState = CallState.INPUT_COMPLETE
+
+
+class CallWaiting(Struct, frozen=True, tag="call-waiting", tag_field="type"):
+    """A person must decide (`approval-requested`)."""
+
+    seq: int
+    at: int
+    call_id: str
+    tool: str
+    arguments: str
+    arguments_hash: str
+    expires: int | None
+    state: CallState = CallState.APPROVAL_REQUESTED
+
+
+class CallApproved(Struct, frozen=True, tag="call-approved", tag_field="type"):
+    """A person said yes (`input-complete`); `arguments` are the ones that will run."""
+
+    seq: int
+    at: int
+    call_id: str
+    by: str
+    arguments: str
+    edited: bool
+    state: CallState = CallState.INPUT_COMPLETE
+
+
+class CallExecuting(Struct, frozen=True, tag="call-executing", tag_field="type"):
+    """The call was handed to its place (`executing`)."""
+
+    seq: int
+    at: int
+    call_id: str
+    tool: str
+    place: Place
+    attempt: int
+    arguments: str
+    deadline: int | None
+    state: CallState = CallState.EXECUTING
+
+
+class CallClaimed(Struct, frozen=True, tag="call-claimed", tag_field="type"):
+    """One client works on the call (`executing`)."""
+
+    seq: int
+    at: int
+    call_id: str
+    attempt: int
+    holder: str
+    state: CallState = CallState.EXECUTING
+
+
+class CallProgress(Struct, frozen=True, tag="call-progress", tag_field="type"):
+    """Live: what the tool says of its progress (`executing`)."""
+
+    seq: int
+    at: int
+    call_id: str
+    value: Any
+    name: str = "progress"
+    state: CallState = CallState.EXECUTING
+
+
+class CallReleased(Struct, frozen=True, tag="call-released", tag_field="type"):
+    """An attempt is over; another one comes, not before the given time (`input-complete`)."""
+
+    seq: int
+    at: int
+    call_id: str
+    attempt: int
+    not_before: int
+    state: CallState = CallState.INPUT_COMPLETE
+
+
+class CallEnded(Struct, frozen=True, tag="call-ended", tag_field="type"):
+    """The call has its outcome (`output-available`, `output-error` or `cancelled`)."""
+
+    seq: int
+    at: int
+    call_id: str
+    tool: str
+    state: CallState
+    outcome: Outcome
+    result: Raw
+    failure: Failure | None
+    took: int
+
+
+class RunWaiting(Struct, frozen=True, tag="run-waiting", tag_field="type"):
+    """Nothing happens until a client or a person answers these calls."""
+
+    seq: int
+    at: int
+    call_ids: tuple[str, ...]
+
+
+class RunEnded(Struct, frozen=True, tag="run-ended", tag_field="type"):
+    """The run is over."""
+
+    seq: int
+    at: int
+    ending: Ending
+    output: str
+    limit: str
+    failure: Failure | None
+    usage: Usage
+    turns: int
+
+
+class Warned(Struct, frozen=True, tag="warned", tag_field="type"):
+    """Something a developer should know; the model is not told."""
+
+    seq: int
+    at: int
+    code: str
+    message: str
+    call_id: str = ""
+
+
+Update: TypeAlias = (
+    RunStarted
+    | TurnStarted
+    | TextStreamed
+    | ReasoningStreamed
+    | ReplyEnded
+    | CallNamed
+    | CallStreamed
+    | CallReady
+    | CallWaiting
+    | CallApproved
+    | CallExecuting
+    | CallClaimed
+    | CallProgress
+    | CallReleased
+    | CallEnded
+    | RunWaiting
+    | RunEnded
+    | Warned
+)
+
+CallUpdate: TypeAlias = (
+    CallNamed
+    | CallStreamed
+    | CallReady
+    | CallWaiting
+    | CallApproved
+    | CallExecuting
+    | CallClaimed
+    | CallProgress
+    | CallReleased
+    | CallEnded
+)
+
+
+def updates(before: Run | None, event: Event, after: Run, seq: int) -> list[Update]:
+    """What `event` changed, for watchers. `seq` is the number of the last update before these."""
+    at = event.at
+    out: list[Update] = []
+    if before is None:
+        out.append(RunStarted(seq + 1, at, after.id, after.thread))
+    elif isinstance(event, Replied):
+        usage, calls = event.usage, len(event.calls)
+        out.append(ReplyEnded(seq + 1, at, before.turn, event.text, calls, event.finish, usage))
+    if before is not None and before.order is not after.order:
+        for call_id in after.order:
+            _new_call(out, after, after.calls[call_id], at, seq)
+    elif before is not None and before.calls is not after.calls:
+        for call_id in after.order:
+            old, new = before.calls[call_id], after.calls[call_id]
+            if old is not new:
+                _changed_call(out, old, new, at, seq)
+    if after.ending is not None:
+        if before is None or before.ending is None:
+            out.append(_run_ended(after, at, seq + len(out) + 1))
+    elif before is None or before.turn != after.turn:
+        out.append(TurnStarted(seq + len(out) + 1, at, after.turn, not after.final))
+    elif after.waiting and not before.waiting:
+        out.append(RunWaiting(seq + len(out) + 1, at, tuple(call.id for call in after.open_calls)))
+    return out
+
+
+def _new_call(out: list[Update], run: Run, call: Call, at: int, seq: int) -> None:
+    definition = run.tools.get(call.tool)
+    if definition is not None and definition.deprecated is not None:
+        message = f"tool {call.tool!r} is deprecated: {definition.deprecated}"
+        out.append(Warned(seq + len(out) + 1, at, "tool_deprecated", message, call.id))
+    if call.outcome is not Outcome.INVALID:
+        out.append(CallReady(seq + len(out) + 1, at, call.id, call.tool, call.turn, call.place, call.arguments))
+    if call.approval is not None:
+        out.append(_call_waiting(call, at, seq + len(out) + 1))
+    if call.attempt:
+        out.append(_call_executing(call, at, seq + len(out) + 1))
+    if call.outcome is not None:
+        out.append(_call_ended(call, at, seq + len(out) + 1))
+
+
+def _changed_call(out: list[Update], old: Call, new: Call, at: int, seq: int) -> None:
+    approval = new.approval
+    if approval is not None and old.approval is None:
+        out.append(_call_waiting(new, at, seq + len(out) + 1))
+    elif approval is not None and approval is not old.approval and approval.decision == "approved":
+        out.append(CallApproved(seq + len(out) + 1, at, new.id, approval.by, new.arguments, new.edited))
+    released = old.state is CallState.EXECUTING and new.outcome is None and new.state is CallState.INPUT_COMPLETE
+    if released or (old.state is CallState.EXECUTING and new.attempt > old.attempt):
+        out.append(CallReleased(seq + len(out) + 1, at, new.id, old.attempt, new.not_before))
+    if new.attempt > old.attempt:
+        out.append(_call_executing(new, at, seq + len(out) + 1))
+    if new.held_by and new.held_by != old.held_by:
+        out.append(CallClaimed(seq + len(out) + 1, at, new.id, new.attempt, new.held_by))
+    if new.outcome is not None:
+        out.append(_call_ended(new, at, seq + len(out) + 1))
+
+
+def _call_waiting(call: Call, at: int, seq: int) -> CallWaiting:
+    assert call.approval is not None
+    record = call.approval
+    return CallWaiting(seq, at, call.id, call.tool, call.arguments, record.arguments_hash, record.expires)
+
+
+def _call_executing(call: Call, at: int, seq: int) -> CallExecuting:
+    return CallExecuting(seq, at, call.id, call.tool, call.place, call.attempt, call.arguments, call.deadline)
+
+
+def _call_ended(call: Call, at: int, seq: int) -> CallEnded:
+    assert call.outcome is not None
+    took = call.settled - call.created
+    return CallEnded(seq, at, call.id, call.tool, call.state, call.outcome, call.result, call.failure, took)
+
+
+def _run_ended(run: Run, at: int, seq: int) -> RunEnded:
+    assert run.ending is not None
+    return RunEnded(seq, at, run.ending, run.output, run.limit, run.failure, run.usage, run.turn)

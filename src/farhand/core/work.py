@@ -1,0 +1,92 @@
+"""One step in the making: the run before, what has changed so far, and the effects asked for. Lives for one event."""
+
+from typing import Any
+
+from msgspec import structs
+
+from farhand.core import reasons
+from farhand.core.call import Call, CallState, Outcome, settle
+from farhand.core.effects import Effect, Withdraw
+from farhand.core.errors import IllegalChange
+from farhand.core.failure import Failure
+from farhand.core.messages import Message, ToolMessage
+from farhand.core.run import Ending, Phase, Run
+
+
+class Work:
+    """Collects the changes of one event; `done()` makes the one new run of them."""
+
+    __slots__ = ("at", "calls", "effects", "fields", "order", "run", "told")
+
+    def __init__(self, run: Run, at: int) -> None:
+        self.run = run
+        self.at = at
+        self.calls = run.calls
+        self.order = run.order
+        self.effects: list[Effect] = []
+        self.fields: dict[str, Any] = {}
+        self.told = run.phase is not Phase.CALLING
+
+    def done(self) -> tuple[Run, tuple[Effect, ...]]:
+        """The run after the event, and what it asks for."""
+        run = structs.replace(self.run, calls=self.calls, order=self.order, updated=self.at, **self.fields)
+        return run, tuple(self.effects)
+
+    def call(self, call_id: str, attempt: int | None = None) -> Call:
+        """An open call of the current turn; with `attempt`, only if that is the attempt under way."""
+        call = self.calls.get(call_id)
+        if call is None or call.outcome is not None:
+            raise IllegalChange(f"call {call_id!r} is not open")
+        if attempt is not None and call.attempt != attempt:
+            raise IllegalChange(f"call {call_id!r} is at attempt {call.attempt}, not {attempt}")
+        return call
+
+    def put(self, call: Call) -> None:
+        """Keep a call's new state."""
+        if self.calls is self.run.calls:
+            self.calls = self.calls.copy()
+        self.calls[call.id] = call
+
+    def settle(self, call: Call, outcome: Outcome, failure: Failure | None = None, **fields: Any) -> None:
+        """End a call."""
+        self.put(settle(call, outcome, self.at, failure=failure, **fields))
+
+    def messages(self) -> tuple[Message, ...]:
+        """The run's messages as they are by now."""
+        return self.fields.get("messages", self.run.messages)
+
+    def say(self, *messages: Message) -> None:
+        """Add messages to the thread."""
+        self.fields["messages"] = self.messages() + messages
+
+    def tell_outcomes(self) -> None:
+        """Tell the model how each call of the turn ended, in call order."""
+        self.told = True
+        self.say(*[outcome_message(self.calls[call_id]) for call_id in self.order])
+
+    def end(self, ending: Ending, **fields: Any) -> None:
+        """End the run. Whatever is still open is called off first, so that every call has its outcome."""
+        if not self.told:
+            for call_id in self.order:
+                if self.calls[call_id].outcome is None:
+                    self.cancel(self.calls[call_id], "the run ended")
+            self.tell_outcomes()
+        self.fields.update(phase=Phase.ENDED, ending=ending, **fields)
+
+    def cancel(self, call: Call, reason: str) -> None:
+        """Call one call off, and tell the place that works on it."""
+        running = call.state is CallState.EXECUTING
+        if running:
+            self.effects.append(Withdraw(call.id, call.attempt))
+        self.settle(call, Outcome.CANCELLED, reasons.cancelled(call, reason, running=running))
+
+
+def outcome_message(call: Call) -> ToolMessage:
+    """How the model is told a settled call's outcome."""
+    assert call.outcome is not None
+    note = ""
+    if call.edited and call.outcome is not Outcome.DENIED:
+        note = f"The user changed the arguments of this call before it ran, to: {call.arguments}"
+    return ToolMessage(
+        call.id, call.label, call.tool, call.outcome, call.result, call.multipart, failure=call.failure, note=note
+    )

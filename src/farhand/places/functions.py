@@ -1,0 +1,177 @@
+"""Python functions as tools: what a signature says, and how a call reaches the function. Nothing here decides anything."""
+
+import asyncio
+import contextvars
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, get_type_hints
+
+from msgspec import Raw, json
+
+from farhand.core.errors import ToolError, UsageError
+from farhand.places.running import CallContext
+from farhand.places.docstring import read_docstring
+from farhand.places.values import Codec, codec, dump, dump_result, strip_titles
+
+_PLAIN_RESULTS = (None, type(None), Any, inspect.Signature.empty)
+
+
+class Signature:
+    """A function whose parameters are the tool's arguments: its name, description, schemas and argument reader."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        hints = _hints(function)
+        self.name: str = function.__name__
+        self.description, described = read_docstring(function.__doc__)
+        self.context_name = _context_name(function, hints)
+        fields: dict[str, Any] = {}
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.name == self.context_name:
+                continue
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+                raise UsageError(f"tool {self.name!r}: parameter {parameter.name!r} must be one that has a name")
+            fields[parameter.name] = (hints.get(parameter.name, Any), parameter.default, described.get(parameter.name))
+        self.input = _Arguments(self.name, fields)
+        returned = hints.get("return")
+        self.output = None if returned in _PLAIN_RESULTS or _is_part(returned) else codec(returned, output=True)
+
+
+class _Arguments:
+    """A codec from one JSON object to keyword arguments."""
+
+    def __init__(self, name: str, fields: Mapping[str, tuple[Any, Any, str | None]]) -> None:
+        if not fields:
+            self._model = None
+            self.schema = Raw(b'{"type":"object","properties":{},"additionalProperties":false}')
+            return
+        from pydantic import BaseModel, ConfigDict, Field, create_model  # a typed signature is what makes it needed
+
+        class Arguments(BaseModel):
+            model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
+
+        definitions: dict[str, Any] = {}
+        for field, (annotation, default, description) in fields.items():
+            required = default is inspect.Parameter.empty
+            # The alias keeps names that pydantic takes for its own, such as `schema` or `copy`.
+            info = Field(... if required else default, alias=field, description=description)
+            if description is None:
+                info = Field(... if required else default, alias=field)
+            definitions[f"p_{field}"] = (annotation, info)
+        self._names = tuple(fields)
+        try:
+            self._model = create_model(name, __base__=Arguments, **definitions)
+            schema = strip_titles(self._model.model_json_schema(by_alias=True))
+        except Exception as error:
+            raise UsageError(f"tool {name!r}: its parameters have no JSON Schema: {error}") from error
+        schema.pop("description", None)
+        self.schema = Raw(json.encode(schema))
+
+    def load(self, value: Any) -> dict[str, Any]:
+        """Keyword arguments, defaults filled in, as the signature's types."""
+        if self._model is None:
+            return {}
+        loaded = self._model.model_validate(value).__dict__
+        return {name: loaded[f"p_{name}"] for name in self._names}
+
+    def dump(self, value: Any) -> bytes:
+        """Arguments as JSON."""
+        return dump(value)
+
+
+class Function:
+    """A Python function that runs a tool: checked arguments in, JSON out."""
+
+    def __init__(
+        self, function: Callable[..., Any], *, reads: Codec, writes: Codec | None, spread: bool, context_name: str | None
+    ) -> None:
+        self.function = function
+        self._reads = reads
+        self._write = writes.dump if writes is not None else dump
+        self._spread = spread
+        self._context_name = context_name
+        self._async = is_async(function)
+
+    async def run(self, arguments: Any, context: CallContext) -> tuple[bytes, bool]:
+        """The result as JSON, and whether it is a list of parts."""
+        try:
+            value = self._reads.load(arguments)
+        except ValueError as error:  # the type's own validators, which a JSON Schema cannot say
+            raise ToolError(str(error), code="invalid_arguments", retryable=False) from error
+        keywords: dict[str, Any] = value if self._spread else {}
+        if self._context_name is not None:
+            keywords[self._context_name] = context
+        positional = () if self._spread else (value,)
+        if self._async:
+            result = await self.function(*positional, **keywords)
+        else:
+            result = await in_thread(self.function, *positional, **keywords)
+        return dump_result(result, self._write)
+
+
+def bind(function: Callable[..., Any], reads: Codec, writes: Codec | None) -> Function:
+    """A function that takes the whole input as its first parameter, and perhaps a context."""
+    return Function(function, reads=reads, writes=writes, spread=False, context_name=_context_name(function, _hints(function)))
+
+
+def bind_signature(function: Callable[..., Any], signature: Signature, writes: Codec | None) -> Function:
+    """A function that takes the input's properties as its parameters."""
+    return Function(
+        function, reads=signature.input, writes=writes, spread=True, context_name=signature.context_name
+    )
+
+
+class Judge:
+    """A tool's own function that says whether a person must decide: `lambda amount: amount > 100`.
+
+    It takes whichever of the input's properties it names, or, for a tool with one input value, that value.
+    """
+
+    def __init__(self, predicate: Callable[..., Any], reads: Codec, *, spread: bool) -> None:
+        self._predicate = predicate
+        self._reads = reads
+        parameters = inspect.signature(predicate).parameters.values()
+        takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+        self._names = None if takes_all or not spread else {parameter.name for parameter in parameters}
+        self._spread = spread
+
+    async def needed(self, arguments: Any) -> bool:
+        """Whether a person must decide about these arguments."""
+        value = self._reads.load(arguments)
+        if self._spread:
+            names = self._names
+            verdict = self._predicate(**{name: item for name, item in value.items() if names is None or name in names})
+        else:
+            verdict = self._predicate(value)
+        return bool(await verdict if inspect.isawaitable(verdict) else verdict)
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether calling it gives something to await."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+async def in_thread(function: Callable[..., Any], *positional: Any, **keywords: Any) -> Any:
+    """Run a function that blocks in a thread, in this task's context."""
+    context = contextvars.copy_context()
+    loop = asyncio.get_running_loop()
+    result = await loop.run_in_executor(None, lambda: context.run(function, *positional, **keywords))
+    return await result if isinstance(result, Awaitable) else result
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    target = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
+    try:
+        return get_type_hints(target, include_extras=True)
+    except NameError as error:
+        raise UsageError(f"the annotations of {function!r} cannot be read: {error}") from error
+
+
+def _context_name(function: Callable[..., Any], hints: Mapping[str, Any]) -> str | None:
+    for name in inspect.signature(function).parameters:
+        if hints.get(name) is CallContext:
+            return name
+    return None
+
+
+def _is_part(kind: Any) -> bool:
+    return getattr(kind, "__module__", "") == "farhand.core.messages"

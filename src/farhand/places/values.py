@@ -1,0 +1,136 @@
+"""Python types as JSON: a type's schema, checked arguments into its values, and results out. pydantic is imported only here,
+and only when a tool uses a type."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from msgspec import Raw, json
+
+from farhand.core.errors import UsageError
+from farhand.core.messages import Binary, Json, Part, Text
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+T = TypeVar("T")
+
+
+class Codec(Protocol):
+    """How values of one kind become JSON and come back."""
+
+    @property
+    def schema(self) -> Raw:
+        """JSON Schema."""
+        ...
+
+    def load(self, value: Any) -> Any:
+        """A checked JSON value as the tool wants it."""
+        ...
+
+    def dump(self, value: Any) -> bytes:
+        """A value as JSON."""
+        ...
+
+
+class RawCodec:
+    """JSON Schema as the author wrote it; values stay as they are."""
+
+    def __init__(self, schema: Mapping[str, Any] | bytes | str) -> None:
+        if isinstance(schema, Mapping):
+            self.schema = Raw(json.encode(schema))
+        else:
+            self.schema = Raw(schema)
+
+    def load(self, value: Any) -> Any:
+        """The value itself."""
+        return value
+
+    def dump(self, value: Any) -> bytes:
+        """A value as JSON."""
+        return dump(value)
+
+
+class TypedCodec(Generic[T]):
+    """A Python type: dataclass, TypedDict, pydantic model, or anything else pydantic can describe."""
+
+    def __init__(self, kind: type[T], *, output: bool = False) -> None:
+        from pydantic import TypeAdapter  # an author's type is what makes pydantic needed
+
+        self._adapter: TypeAdapter[T] = TypeAdapter(kind)
+        self.schema = Raw(json.encode(plain_schema(self._adapter, output=output)))
+
+    def load(self, value: Any) -> T:
+        """A checked JSON value as the type; the type's own validators may still refuse it."""
+        return self._adapter.validate_python(value)
+
+    def dump(self, value: Any) -> bytes:
+        """A value of the type as JSON; any other value as it is, for the schema to judge."""
+        try:
+            return self._adapter.dump_json(value, warnings="error", by_alias=True)
+        except Exception as error:  # noqa: BLE001  pydantic raises several classes for a value of another type
+            if "PydanticSerialization" in type(error).__name__:
+                return dump(value)
+            raise
+
+
+def codec(kind: Any, *, output: bool = False) -> Codec:
+    """The codec for a type, or for a JSON Schema given as a mapping, text or bytes."""
+    if isinstance(kind, Mapping | bytes | str):
+        return RawCodec(kind)  # pyright: ignore[reportUnknownArgumentType]
+    return TypedCodec(kind, output=output)
+
+
+def plain_schema(adapter: "TypeAdapter[Any]", *, output: bool = False) -> dict[str, Any]:
+    """The schema of a type without the titles that pydantic makes up; they cost tokens and say nothing."""
+    schema = adapter.json_schema(mode="serialization" if output else "validation", by_alias=True)
+    return strip_titles(schema)
+
+
+def strip_titles(schema: Any, *, names: bool = False) -> Any:
+    """A copy without generated `title`; below `properties` and `$defs` the keys are names and stay."""
+    if isinstance(schema, list):
+        return [strip_titles(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: strip_titles(value, names=key in ("properties", "$defs") and not names)
+        if key not in ("default", "const", "enum", "examples")
+        else value
+        for key, value in schema.items()
+        if names or key != "title" or not isinstance(value, str)
+    }
+
+
+def dump(value: Any) -> bytes:
+    """Any value as JSON. Numbers that JSON does not have are refused, never turned into null."""
+    raw = json.encode(value, enc_hook=_encode_foreign)
+    if b"null" in raw and _has_infinite(value):
+        raise ValueError("NaN and Infinity are not JSON")
+    return raw
+
+
+def dump_result(value: Any, write: Callable[[Any], bytes]) -> tuple[bytes, bool]:
+    """A tool's result as JSON, and whether it is a list of parts (text, files) instead of a value."""
+    if isinstance(value, Text | Json | Binary):
+        return json.encode((value,)), True
+    if isinstance(value, list | tuple) and value and all(isinstance(item, Text | Json | Binary) for item in value):
+        parts: tuple[Part, ...] = tuple(value)
+        return json.encode(parts), True
+    return write(value), False
+
+
+def _encode_foreign(value: Any) -> Any:
+    dump_model = getattr(value, "model_dump", None)
+    if dump_model is not None:
+        return dump_model(mode="json", by_alias=True)
+    raise UsageError(f"a value of type {type(value).__name__} cannot be written as JSON")
+
+
+def _has_infinite(value: Any) -> bool:
+    if isinstance(value, float):
+        return value != value or value in (float("inf"), float("-inf"))
+    if isinstance(value, Mapping):
+        return any(_has_infinite(item) for item in value.values())
+    if isinstance(value, list | tuple | set):
+        return any(_has_infinite(item) for item in value)
+    return False

@@ -1,0 +1,211 @@
+"""A run as its owner holds it: what it is, what others may say about its calls, and going on. `driver` does the work."""
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Generic, Literal, TypeVar, cast
+
+from msgspec import UNSET, Struct, UnsetType, json
+
+from farhand.calls import Call
+from farhand.core import answers
+from farhand.core.errors import RunFailed, UsageError
+from farhand.core.events import Event
+from farhand.core.failure import Failure
+from farhand.core.final import output_value
+from farhand.core.messages import AssistantMessage, Message
+from farhand.core.pieces import Usage
+from farhand.core.run import Ending, Run
+from farhand.core.updates import Update
+from farhand.places.values import dump, dump_result
+from farhand.runner.decision import remembered
+from farhand.runner.driver import Driver
+from farhand.runner.snapshot import Snapshot
+from farhand.tool import In, Out, Tool
+
+Output = TypeVar("Output")
+
+
+class Receipt(Struct, frozen=True):
+    """What became of an answer or a decision: it counted, or it said again what had counted before."""
+
+    call_id: str
+    repeated: bool = False
+
+
+class LiveRun(Generic[Output]):
+    """A run as its owner holds it. `wait()` goes on until it ended or needs somebody; the verbs answer its calls."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+
+    # What the run is
+
+    @property
+    def state(self) -> Run:
+        """The run as the core sees it: a value that never changes; the next event brings another one."""
+        return self._driver.state
+
+    @property
+    def log(self) -> tuple[Event, ...]:
+        """Every event since this process took the run up; from the start, `replay` leads from it to the same state."""
+        return tuple(self._driver.log)
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self.state.id
+
+    @property
+    def status(self) -> str:
+        """`running`, `waiting`, `done`, `limit`, `stopped`, `failed` or `cancelled`."""
+        return self.state.status
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation so far; give it to `Agent.run(history=…)` to go on with it."""
+        return self.state.messages
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens so far."""
+        return self.state.usage
+
+    @property
+    def text(self) -> str:
+        """The answer's text; at a limit, whatever the model said last."""
+        if self.state.output:
+            return self.state.output
+        said = [message.text for message in self.state.messages if isinstance(message, AssistantMessage)]
+        return said[-1] if said else ""
+
+    @property
+    def output(self) -> Output:
+        """The answer, as the agent's output type. Raises `RunFailed` when there is none."""
+        run = self.state
+        if run.ending in (Ending.FAILED, Ending.CANCELLED):
+            why = run.failure.message if run.failure is not None else "it was cancelled"
+            raise RunFailed(f"the run ended without a result: {why}", run.failure)
+        if run.ending is None:
+            waits = ", ".join(call.tool for call in self.pending)
+            raise RunFailed(f"the run has no result yet; it is {self.status}" + (f" for {waits}" if waits else ""))
+        if self._driver.means.output is None:
+            return cast("Output", self.text)
+        return self._driver.means.output.load(output_value(run.output))
+
+    @property
+    def calls(self) -> tuple[Call[Any, Any], ...]:
+        """Every call of the run, oldest first."""
+        return tuple(self._driver.view(record) for record in self.state.calls.values())
+
+    @property
+    def pending(self) -> tuple[Call[Any, Any], ...]:
+        """The calls that wait for a client or a person."""
+        return tuple(self._driver.view(record) for record in self.state.open_calls) if self.state.waiting else ()
+
+    def calls_of(self, tool: Tool[In, Out]) -> tuple[Call[In, Out], ...]:
+        """The calls of one tool, with its types."""
+        return tuple(Call(record, tool) for record in self.state.calls.values() if record.tool == tool.name)
+
+    def to_json(self) -> bytes:
+        """The run as JSON, for `Agent.resume`. Keep it where its clients cannot change it."""
+        if self._driver.busy:
+            raise UsageError("the run is working; wait until it waits or has ended")
+        return json.encode(Snapshot(seq=self._driver.seq, run=self.state))
+
+    # What others may say
+
+    def answer(
+        self, call_id: str, result: Any = None, *, principal: str | None = None, attempt: int | None = None
+    ) -> Receipt:
+        """A client's result for its call; any JSON value, or message parts. Then `wait()` to go on."""
+        raw, multipart = dump_result(result, dump)
+        return self._say(answers.answer, call_id, principal, raw, attempt=attempt, multipart=multipart)
+
+    def fail(
+        self, call_id: str, message: str, *, code: str = "tool_failed", principal: str | None = None, attempt: int | None = None
+    ) -> Receipt:
+        """A client's word that its call failed; the model is told `message`."""
+        return self._say(answers.fail, call_id, principal, Failure(code, message, retryable=True), attempt=attempt)
+
+    def approve(
+        self,
+        call_id: str,
+        *,
+        arguments: Any | UnsetType = UNSET,
+        payload: Any = None,
+        remember: Literal["tool", "arguments"] | None = None,
+        shown: str | None = None,
+        principal: str | None = None,
+    ) -> Receipt:
+        """A person's yes. `arguments` takes the place of the model's; `remember` makes it last."""
+        text = None if arguments is UNSET else dump(arguments).decode()
+        return self._say(
+            answers.approve,
+            call_id,
+            principal,
+            arguments=text,
+            shown=shown,
+            payload=payload,
+            remember=remembered(remember),
+        )
+
+    def deny(
+        self,
+        call_id: str,
+        reason: str = "",
+        *,
+        remember: Literal["tool", "arguments"] | None = None,
+        principal: str | None = None,
+    ) -> Receipt:
+        """A person's no; the model is told the reason."""
+        return self._say(answers.deny, call_id, principal, reason=reason, remember=remembered(remember))
+
+    def cancel_call(self, call_id: str, reason: str = "", *, principal: str | None = None) -> Receipt:
+        """Call one call off; the place that works on it is told, and so is the model."""
+        return self._say(answers.cancel_call, call_id, principal, reason=reason)
+
+    def cancel(self, reason: str = "", *, principal: str | None = None) -> None:
+        """Call the whole run off."""
+        driver = self._driver
+        event = answers.cancel_run(self.state, self._principal(principal), at=driver.means.clock.now(), reason=reason)
+        if event is not None:
+            driver.commit(event)
+
+    # Going on
+
+    async def wait(self, *, hold: bool = False) -> "LiveRun[Output]":
+        """Go on until the run has ended or waits for a client or a person; with `hold`, until it has ended.
+
+        Cancelling this cancels the run.
+        """
+        await self._driver.drive(hold=hold)
+        return self
+
+    def watch(self, watcher: Callable[[Update], None]) -> Callable[[], None]:
+        """Call `watcher` with every further update; returns what ends that."""
+        return self._driver.watch(watcher)
+
+    async def updates(self, *, hold: bool = False) -> AsyncIterator[Update]:
+        """Go on like `wait`, and give every update as it comes. Leaving the loop early cancels the run."""
+        backlog: deque[Update] = deque()
+        unwatch = self._driver.watch(backlog.append)
+        try:
+            async for _ in self._driver.driving(hold=hold):
+                while backlog:
+                    yield backlog.popleft()
+        finally:
+            unwatch()
+
+    def _say(
+        self, decide: Callable[..., Event | None], call_id: str, principal: str | None, *args: Any, **keywords: Any
+    ) -> Receipt:
+        driver = self._driver
+        now = driver.means.clock.now()
+        driver.fire_overdue(now)
+        event = decide(self.state, self._principal(principal), call_id, *args, at=now, **keywords)
+        if event is not None:
+            driver.commit(event)
+        return Receipt(call_id, repeated=event is None)
+
+    def _principal(self, principal: str | None) -> str:
+        return self.state.principal if principal is None else principal
