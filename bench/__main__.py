@@ -63,7 +63,7 @@ def introduce(session: Pass, systems: list[System], record: Record) -> None:
     facts = machine.facts()
     for name, value in facts.items():
         print(f"{name:8} {value}")
-    print(f"{'peers':8} " + ", ".join(pin for system in systems for pin in system.requires))
+    print(f"{'peers':8} " + (", ".join(pin for system in systems for pin in system.requires) or "none"))
     record.add("pass", {**facts, "load": machine.load(), "versions": session.versions()})
 
 

@@ -48,11 +48,12 @@ class AdmissionLimits(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True
     instance_bytes: int = 262_144
     instance_depth: int = 64
     whole_standard: bool = False
-    """All of JSON Schema 2020-12 and draft 7, with references that stay in the document; else a closed list of words."""
+    """All of JSON Schema 2020-12 and draft 7, with references that stay in the document; else a closed list."""
     plain_text: bool = True
     """Refuse invisible, controlling and unnormalised characters."""
     require_type: bool = True
     """A schema must say its type, or have a combinator, `enum` or `const` in its place."""
+    require_description: bool = True
     require_properties: bool = False
     """`parameters` must have `properties`, even empty ones."""
 
@@ -77,6 +78,7 @@ OWNER = AdmissionLimits(
     whole_standard=True,
     plain_text=False,
     require_type=False,
+    require_description=False,
 )
 """For tools that the server's owner writes."""
 
@@ -86,10 +88,13 @@ _TYPE_STANDS = frozenset({"type", "enum", "const", "anyOf", "oneOf", "allOf"})
 
 _ONLY_2020_12 = frozenset({"prefixItems", "dependentRequired", "minContains", "maxContains"})
 _OUTSIDE_WORDS = _ONLY_2020_12 | frozenset(
-    "title description default examples deprecated readOnly writeOnly $comment format contentEncoding contentMediaType "
-    "type enum const multipleOf maximum exclusiveMaximum minimum exclusiveMinimum maxLength minLength pattern "
-    "maxItems minItems uniqueItems maxProperties minProperties required "
-    "properties additionalProperties items contains propertyNames anyOf oneOf allOf".split()
+    [
+        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"),
+        *("type", "enum", "const", "format", "contentEncoding", "contentMediaType", "anyOf", "oneOf", "allOf"),
+        *("multipleOf", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum"),
+        *("maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "items", "contains"),
+        *("maxProperties", "minProperties", "required", "properties", "additionalProperties", "propertyNames"),
+    ]
 )
 _STEP_WORDS = _OUTSIDE_WORDS | frozenset({"$schema"})
 
@@ -141,7 +146,7 @@ def _is_hidden(character: str, before: str) -> bool:
 
 def check_schema(schema: object, limits: AdmissionLimits = OUTSIDE) -> tuple[Problem, ...]:
     """Every reason why this schema is not taken, each with its path; empty if it is."""
-    found = list(_texts(schema, limits))
+    found = list(text_problems(schema, limits))
     if any(problem.rule in ("depth", "json") for problem in found):
         return tuple(found)
     walk = _Walk(limits)
@@ -171,7 +176,7 @@ def readable_size(value: object) -> int:
     return size
 
 
-def _texts(value: object, limits: AdmissionLimits, base: str = "") -> Iterator[Problem]:
+def text_problems(value: object, limits: AdmissionLimits, base: str = "") -> Iterator[Problem]:
     """Walk all of a JSON value, without recursion: depth, foreign Python values, forbidden characters."""
     rest: list[tuple[object, str, int]] = [(value, base, 0)]
     found = 0
@@ -280,7 +285,7 @@ class _Walk:
         known = (DRAFT_2020_12, DRAFT_7, DRAFT_2020_12 + "#", DRAFT_7[:-1])
         if dialect not in (known if self.limits.whole_standard else known[:2]):
             self._refuse(path + "/$schema", f"must be {DRAFT_2020_12!r} or {DRAFT_7!r}", "$schema")
-        elif step is not Step.ROOT:
+        elif step is not Step.ROOT and not self.limits.whole_standard:
             self._refuse(path + "/$schema", "is allowed at the top only", "$schema")
 
     def _words(self, node: Mapping[str, object], path: str) -> None:

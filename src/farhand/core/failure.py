@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from farhand.core.schema import Problem
+from farhand.core.problem import Problem
 
 
 class Failure(Struct, frozen=True, omit_defaults=True):

@@ -23,10 +23,10 @@ def pointer(tokens: Iterable[str | int]) -> str:
 
 def json_type(value: object) -> str:
     """What JSON calls this value's type; `undefined` is a value that JSON does not have."""
-    return _TYPES.get(type(value), "undefined")
+    return _NAMES.get(type(value), "undefined")
 
 
-_TYPES = {
+_NAMES: dict[type, str] = {
     str: "string",
     bool: "boolean",
     int: "number",

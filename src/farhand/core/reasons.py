@@ -3,7 +3,7 @@
 from farhand.core.call import Call
 from farhand.core.definition import Definition, Place
 from farhand.core.failure import Failure
-from farhand.core.schema import Problem
+from farhand.core.problem import Problem
 
 
 def unknown_tool(name: str) -> Failure:

@@ -13,10 +13,10 @@ _HALF_RUN = MAX_DIGITS // 2
 
 _LAID_OUT = 1 << 16
 
-_NOT_UTF8 = "is not valid UTF-8"
-_TOO_DEEP = "is nested too deeply"
-_TWICE = "has the same key twice in one object"
-_BAD_NUMBER = "has a number that is out of range"
+_NOT_UTF8 = "not valid UTF-8"
+_TOO_DEEP = "nested too deeply"
+_TWICE = "the same key twice in one object"
+_BAD_NUMBER = "a number that is out of range"
 
 
 class BadJson(ValueError):
@@ -31,7 +31,7 @@ def parse(text: bytes | str, *, max_bytes: int = 1 << 20, max_depth: int = 64) -
     """Parse one JSON text; refuses what two parsers could read in two ways, and what is too large or too deep."""
     # Characters first: a huge str is refused before it is encoded.
     if len(text) > max_bytes:
-        raise BadJson(f"is larger than {max_bytes} bytes")
+        raise BadJson(f"larger than {max_bytes} bytes")
     try:
         data = text.encode() if isinstance(text, str) else text
         value: object = msgspec.json.decode(data)
@@ -39,16 +39,16 @@ def parse(text: bytes | str, *, max_bytes: int = 1 << 20, max_depth: int = 64) -
         raise BadJson(_reason(error)) from None
     if len(data) > _HALF_RUN:
         if len(data) > max_bytes:
-            raise BadJson(f"is larger than {max_bytes} bytes")
+            raise BadJson(f"larger than {max_bytes} bytes")
         if _has_long_run_of_digits(data):
             _parse_exactly(data)
     if data.count(b"[") + data.count(b"{") > max_depth:
         _refuse_depth(data, value, max_depth)
     colons = data.count(b":")
     # As many keys as colons: no key was lost. Otherwise (nested objects, times and addresses) count on both sides.
-    if colons > 1 and not (isinstance(value, dict) and len(cast("dict[str, object]", value)) == colons):
-        _refuse_lost_keys(data, value, colons)
-    return value
+    if colons > 1 and not (type(value) is dict and len(cast("dict[str, object]", value)) == colons):
+        _refuse_lost_keys(data, cast("object", value), colons)
+    return cast("object", value)
 
 
 def _reason(error: Exception) -> str:
@@ -59,9 +59,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, msgspec.ValidationError):
         return _BAD_NUMBER
     # msgspec names the fault and the byte, never the content.
-    return (
-        str(error).replace("JSON is malformed: ", "is not JSON: ").replace("Input data was truncated", "ends too early")
-    )
+    return str(error).removeprefix("JSON is malformed: ").replace("Input data was truncated", "it ends too early")
 
 
 def _refuse_depth(data: bytes, value: object, max_depth: int) -> None:
@@ -73,14 +71,10 @@ def _refuse_depth(data: bytes, value: object, max_depth: int) -> None:
         return
     level = [value]
     for _ in range(max_depth + 1):
-        containers = [item for item in level if isinstance(item, (dict, list))]
+        containers = cast("list[dict[str, object] | list[object]]", [x for x in level if isinstance(x, (dict, list))])
         if not containers:
             return
-        level = [
-            below
-            for item in cast("list[dict[str, object] | list[object]]", containers)
-            for below in (item.values() if isinstance(item, dict) else item)
-        ]
+        level = [below for item in containers for below in (item.values() if isinstance(item, dict) else item)]
     raise BadJson(_TOO_DEEP)
 
 

@@ -1,0 +1,261 @@
+"""A compiled JSON Schema: admitted, compiled once, kept by content, and able to name every fault of a value.
+
+Whether a schema may come in is decided in `admission`; what a definition is, in `definition`.
+"""
+
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import cast
+
+import jsonschema_rs
+
+from farhand.core.admission import MAX_PROBLEMS, OUTSIDE, AdmissionLimits, check_schema
+from farhand.core.content_cache import ContentCache
+from farhand.core.problem import Problem, json_type, pointer
+from farhand.core.schema_graph import Token, is_recursive
+from farhand.core.strict_json import BadJson, parse
+
+__all__ = ["BadSchema", "Problem", "Schema", "argument_problems", "compile_schema"]
+
+CACHE_BYTES = 64 << 20
+# Errors are all made before the first can be read, at about 15 us each: 100,000 would hold up everybody for seconds.
+_MAX_REPORTED_VALUES = 2000
+_MAX_REPORTED_WORK = 200_000
+_MAX_TEXT = 200
+_MASK = "\0"
+
+Path = tuple[Token, ...]
+Fault = tuple[Path, str, str]
+
+
+class BadSchema(ValueError):
+    """The schema is not taken; `problems` says why, each with its path."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("; ".join(str(problem) for problem in problems))
+        self.problems = problems
+
+
+class Schema:
+    """One compiled schema. It is immutable and may be shared."""
+
+    __slots__ = ("_max_depth", "_recursive", "_required", "_validator", "_work", "raw")
+
+    def __init__(self, raw: bytes, schema: object, validator: jsonschema_rs.Validator, limits: AdmissionLimits) -> None:
+        self.raw = raw
+        """The author's bytes, unchanged."""
+        self._validator = validator
+        self._max_depth = limits.instance_depth
+        self._recursive = limits.whole_standard and is_recursive(schema)
+        self._work = raw.count(b"{")
+        required = cast("dict[str, object]", schema).get("required") if isinstance(schema, dict) else None
+        self._required = cast("list[str]", required) if isinstance(required, list) else []
+
+    def is_valid(self, value: object) -> bool:
+        """Whether `value`, made of what a JSON parser makes, fits."""
+        # Only a recursive schema follows the value down; the validator's stack is not checked on that way.
+        if self._recursive and _measure(value, 1 << 62, self._max_depth)[1]:
+            return False
+        try:
+            return self._validator.is_valid(value)
+        except ValueError:  # no JSON value, or one nested beyond the validator's own limit
+            return False
+
+    def problems(self, value: object) -> tuple[Problem, ...]:
+        """Everything that is wrong with `value`; top level first, then by path."""
+        if self.is_valid(value):
+            return ()
+        return tuple(Problem(pointer(path), message, rule) for path, message, rule in self.faults(value))
+
+    def faults(self, value: object) -> list[Fault]:
+        """What is wrong with a value that is not valid, in order."""
+        values, too_deep = _measure(value, _MAX_REPORTED_VALUES, self._max_depth)
+        if too_deep:
+            return [((), f"is nested deeper than {self._max_depth} levels", "depth")]
+        try:
+            if values > _MAX_REPORTED_VALUES or values * self._work > _MAX_REPORTED_WORK:
+                errors = [self._first_error(value)]
+            else:
+                errors = list(self._validator.iter_errors(value))
+        except ValueError:
+            return [((), "is not a JSON value", "json")]
+        faults = sorted(_faults_of(errors, value), key=lambda fault: self._rank(fault, value))
+        faults = list(dict.fromkeys(faults)) or [((), "does not fit the schema", "schema")]
+        if len(faults) > MAX_PROBLEMS:
+            left = len(faults) - MAX_PROBLEMS
+            faults[MAX_PROBLEMS:] = [((), f"and {left} more problems", "limit")]
+        return faults
+
+    def _first_error(self, value: object) -> jsonschema_rs.ValidationError:
+        try:
+            self._validator.validate(value)
+        except jsonschema_rs.ValidationError as error:
+            return error
+        raise ValueError("the value is not stable")
+
+    def _rank(self, fault: Fault, value: object) -> tuple[int, tuple[tuple[bool, int, str], ...]]:
+        path, message, rule = fault
+        place = tuple((False, token, "") if isinstance(token, int) else (True, 0, token) for token in path)
+        if len(path) != 1 or not isinstance(value, dict):
+            return 4, place
+        name = str(path[0])
+        if rule == "required":
+            return 0, ((False, self._required.index(name) if name in self._required else len(self._required), name),)
+        at = (False, list(cast("dict[str, object]", value)).index(name), "")
+        if rule in ("additionalProperties", "unevaluatedProperties"):
+            return 1, (at,)
+        if rule == "type":
+            return (3 if message.startswith("must be an integer") else 2), (at,)
+        return 4, place
+
+
+_cache: ContentCache[Schema | tuple[Problem, ...]] = ContentCache(CACHE_BYTES)
+
+
+def compile_schema(raw: bytes, limits: AdmissionLimits = OUTSIDE) -> Schema:
+    """The schema of these bytes, from the cache if they were seen before; raises BadSchema, also from the cache."""
+    key = (sha256(raw).digest(), limits)
+    known = _cache.get(key)
+    if known is None:
+        try:
+            known = _compile(raw, limits)
+        except BadSchema as error:
+            known = error.problems
+        # Measured: a compiled validator holds 20 to 30 times its text; a refusal holds its problems.
+        _cache.put(key, known, 4096 + 30 * len(raw) if isinstance(known, Schema) else 1024 + 300 * len(known))
+    if isinstance(known, Schema):
+        return known
+    raise BadSchema(known)
+
+
+def _compile(raw: bytes, limits: AdmissionLimits) -> Schema:
+    try:
+        schema = parse(raw, max_bytes=limits.definition_bytes, max_depth=limits.json_depth)
+    except BadJson as error:
+        raise BadSchema((Problem("", f"schema is not JSON: {error.reason}", "json"),)) from None
+    problems = check_schema(schema, limits)
+    if problems:
+        raise BadSchema(problems)
+    try:
+        validator = jsonschema_rs.validator_for(
+            cast("dict[str, object]", schema),
+            validate_formats=True,
+            mask=_MASK,
+            pattern_options=jsonschema_rs.RegexOptions(size_limit=1 << 20),
+            offline=True,
+        )
+    except ValueError as error:
+        path = cast("list[Token]", getattr(error, "instance_path", []))
+        message = f"cannot be compiled: {getattr(error, 'message', 'unknown reason')}"
+        raise BadSchema((Problem(pointer(path), message[:_MAX_TEXT], "compile"),)) from None
+    return Schema(raw, schema, validator, limits)
+
+
+def argument_problems(schema: Schema, value: object) -> tuple[Problem, ...]:
+    """What is wrong with a call's arguments, in whole sentences that a model can act on."""
+    if not isinstance(value, dict):
+        return (Problem("", "Arguments are not valid: must be an object.", "type"),)
+    if schema.is_valid(cast("object", value)):
+        return ()
+    faults = schema.faults(cast("object", value))
+    return tuple(Problem(pointer(path), _sentence(path, message, rule), rule) for path, message, rule in faults)
+
+
+def _sentence(path: Path, message: str, rule: str) -> str:
+    if not path:
+        return f"Arguments are not valid: {message}."
+    if len(path) == 1 and rule == "required":
+        return f"Missing required parameter: {_shown(path)}"
+    if len(path) == 1 and rule in ("additionalProperties", "unevaluatedProperties"):
+        return f"Unknown parameter: {_shown(path)}"
+    return f"Parameter {_shown(path)} {message}"
+
+
+def _shown(path: Path) -> str:
+    text = "".join(f"[{token}]" if isinstance(token, int) else f".{token}" for token in path)
+    return _cut(text.removeprefix("."))
+
+
+def _cut(text: str, limit: int = _MAX_TEXT) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _faults_of(errors: Iterable[jsonschema_rs.ValidationError], value: object) -> list[Fault]:
+    faults: list[Fault] = []
+    for error in errors:
+        path = tuple(error.instance_path)
+        kind = error.kind
+        rule = kind.name
+        match kind:
+            case jsonschema_rs.ValidationErrorKind.Required(property=name):
+                faults.append(((*path, name), "is required", rule))
+            case jsonschema_rs.ValidationErrorKind.AdditionalProperties(unexpected=names):
+                faults.extend(((*path, name), "is not allowed", rule) for name in names)
+            case jsonschema_rs.ValidationErrorKind.UnevaluatedProperties(unexpected=names):
+                faults.extend(((*path, name), "is not allowed", rule) for name in names)
+            case jsonschema_rs.ValidationErrorKind.Type(types=types):
+                faults.append((path, _type_reason(types, _at(value, path)), rule))
+            case jsonschema_rs.ValidationErrorKind.AnyOf(context=branches):
+                faults.append((path, _branch_reason(branches, value, path), rule))
+            case jsonschema_rs.ValidationErrorKind.OneOfNotValid(context=branches):
+                faults.append((path, _branch_reason(branches, value, path), rule))
+            case _:
+                faults.append((path, _reason(rule, error), rule))
+    return faults
+
+
+def _at(value: object, path: Path) -> object:
+    for token in path:
+        value = cast("dict[Token, object]", value)[token]
+    return value
+
+
+def _type_reason(types: list[str], value: object) -> str:
+    got = json_type(value)
+    if types == ["integer"] and got == "number":
+        return f"must be an integer, got: {_cut(repr(value), 40)}"
+    return f"has wrong type: expected {' or '.join(types)}, got {got}"
+
+
+def _branch_reason(branches: list[list[jsonschema_rs.ValidationError]], value: object, path: Path) -> str:
+    """Why no branch fits: the types if only they are wrong (a value or null), else the first fault of each branch."""
+    firsts = [_faults_of(branch[:1], value)[0] for branch in branches[:4] if branch]
+    types = [branch[0].kind for branch in branches if len(branch) == 1 and tuple(branch[0].instance_path) == path]
+    kinds = [kind for kind in types if isinstance(kind, jsonschema_rs.ValidationErrorKind.Type)]
+    expected = [name for kind in kinds for name in kind.types]
+    if kinds and len(kinds) == len(branches):
+        return _type_reason(list(dict.fromkeys(expected)), _at(value, path))
+    reasons = [_cut(f"{_shown(at[len(path) :])} {message}".strip(), 80) for at, message, _ in firsts]
+    return _cut(f"fits none of {len(branches)} forms: " + "; ".join(dict.fromkeys(reasons)), 320)
+
+
+_REASONS = {
+    "not": "has a form that is not allowed",
+    "falseSchema": "is not allowed",
+    "contains": "does not hold the right number of fitting items",
+    "oneOf": "fits more than one form where exactly one must fit",
+}
+
+
+def _reason(rule: str, error: jsonschema_rs.ValidationError) -> str:
+    """The validator's own words without the value, which may be large or secret."""
+    if rule in _REASONS:
+        return _REASONS[rule]
+    return _cut(error.message.replace(f"{_MASK} ", "").replace(_MASK, "the value"))
+
+
+def _measure(value: object, most: int, max_depth: int) -> tuple[int, bool]:
+    """How many values there are in `value`, counted up to a little above `most`; and whether it is too deep."""
+    count, level = 1, [value]
+    for _ in range(max_depth + 1):
+        below: list[object] = []
+        for item in level:
+            if isinstance(item, dict):
+                below.extend(cast("dict[str, object]", item).values())
+            elif isinstance(item, (list, tuple)):
+                below.extend(cast("list[object]", item))
+        count += len(below)
+        if not below or count > most:
+            return count, False
+        level = below
+    return count, True

@@ -1,0 +1,227 @@
+"""Who may say what about a call: owners, repeats, conflicts, late and foreign answers, wrong values."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec import json
+
+from farhand.core import answers
+from farhand.core.call import Outcome
+from farhand.core.definition import Approval, Place
+from farhand.core.errors import AnswerConflict, CallGone, InvalidAnswer, NotExpected, RefusedAnswer, UnknownCall
+from farhand.core.events import Answered, CallCancelled, Denied, Remember, RunCancelled
+from farhand.core.failure import Failure
+from farhand.core.limits import Limits
+from tests.core.story import ADD, Story, make_tool
+
+
+def waiting(**fields: Any) -> tuple[Story, str]:
+    """A run that waits for a client."""
+    story = Story(make_tool("pick", place=Place.CLIENT, **fields), limits=Limits(result_bytes=100))
+    (call,) = story.reply(("pick", {}))
+    return story, call
+
+
+def asking(**fields: Any) -> tuple[Story, str]:
+    """A run that waits for a person."""
+    story = Story(make_tool(approval=Approval.ALWAYS, schema=ADD, **fields))
+    (call,) = story.reply(("t", {"n": 1}))
+    return story, call
+
+
+def say(story: Story, decide: Callable[..., Any], *args: Any, who: str = "ann", **keywords: Any) -> Any:
+    event = decide(story.run, who, *args, at=story.at, **keywords)
+    if event is not None:
+        story.take(event)
+    return event
+
+
+def test_the_first_valid_answer_wins_and_an_equal_repeat_changes_nothing() -> None:
+    story, call = waiting()
+    assert isinstance(say(story, answers.answer, call, b'{"a":1,"b":[1]}'), Answered)
+    effects = len(story.all_effects)
+    assert say(story, answers.answer, call, b'{ "b": [1], "a": 1 }') is None
+    assert len(story.all_effects) == effects
+
+
+@pytest.mark.parametrize("other", [b"2", b"true", b"1.0", b'"1"', b"broken"])
+def test_a_different_answer_is_a_conflict(other: bytes) -> None:
+    story, call = waiting()
+    say(story, answers.answer, call, b"1")
+    with pytest.raises(AnswerConflict):
+        say(story, answers.answer, call, other)
+
+
+def test_an_answer_after_the_deadline_is_gone() -> None:
+    story, call = waiting()
+    story.fire(call, after=600)
+    with pytest.raises(CallGone):
+        say(story, answers.answer, call, b"1")
+
+
+def test_an_answer_of_an_earlier_attempt_is_gone() -> None:
+    story, call = waiting()
+    with pytest.raises(CallGone):
+        say(story, answers.answer, call, b"1", attempt=7)
+
+
+def test_a_foreign_call_is_answered_like_an_unknown_one() -> None:
+    story, call = waiting()
+    for decide, args in (
+        (answers.answer, (b"1",)),
+        (answers.fail, (Failure("x", "y"),)),
+        (answers.claim, ("tab",)),
+        (answers.approve, ()),
+        (answers.deny, ()),
+        (answers.cancel_call, ()),
+    ):
+        texts: set[str] = set()
+        for who, call_id in (("eve", call), ("ann", "nobody"), ("eve", "nobody")):
+            with pytest.raises(UnknownCall) as error:
+                say(story, decide, call_id, *args, who=who)
+            texts.add(str(error.value))
+        assert len(texts) == 1
+    with pytest.raises(UnknownCall):
+        say(story, answers.cancel_run, who="eve")
+    assert story.run.waiting
+
+
+def test_a_result_that_breaks_the_output_schema_is_refused_and_the_call_stays_open() -> None:
+    story, call = waiting(output=ADD)
+    for wrong in (b'{"n":-1}', b'{"n":', b"null"):
+        with pytest.raises(InvalidAnswer):
+            say(story, answers.answer, call, wrong)
+    with pytest.raises(InvalidAnswer) as error:
+        say(story, answers.answer, call, b'{"n":"x"}')
+    assert error.value.problems[0].path == "/n"
+    assert story.run.waiting
+    say(story, answers.answer, call, b'{"n":1}')
+    assert story.call(call).outcome is Outcome.OK
+
+
+def test_a_result_that_is_too_large_is_refused() -> None:
+    story, call = waiting()
+    with pytest.raises(InvalidAnswer, match="100"):
+        say(story, answers.answer, call, b'"' + b"x" * 100 + b'"')
+
+
+def test_parts_are_not_held_against_the_output_schema() -> None:
+    story, call = waiting(output=ADD)
+    parts = b'[{"type":"text","text":"x"}]'
+    say(story, answers.answer, call, parts, multipart=True)
+    assert story.tool_messages[0].text == "x"
+    with pytest.raises(AnswerConflict):
+        say(story, answers.answer, call, parts)
+
+
+def test_a_clients_failure_is_an_answer_too() -> None:
+    story, call = waiting()
+    failure = Failure("tool_failed", "no window")
+    say(story, answers.fail, call, failure)
+    assert story.tool_messages[0].text == "Error: no window"
+    assert say(story, answers.fail, call, failure) is None
+    with pytest.raises(AnswerConflict):
+        say(story, answers.fail, call, Failure("tool_failed", "another"))
+    with pytest.raises(AnswerConflict):
+        say(story, answers.answer, call, b"1")
+
+
+def test_a_client_cannot_answer_for_a_server_tool_or_before_an_approval() -> None:
+    story = Story(make_tool(), make_tool("pick", place=Place.CLIENT, approval=Approval.ALWAYS))
+    server, unapproved = story.reply(("t", {}), ("pick", {}))
+    for call in (server, unapproved):
+        with pytest.raises(NotExpected):
+            say(story, answers.answer, call, b"1")
+
+
+def test_one_client_claims_and_the_others_see_that_it_is_taken() -> None:
+    story, call = waiting()
+    assert say(story, answers.claim, call, "tab-1") is not None
+    assert say(story, answers.claim, call, "tab-1") is None
+    with pytest.raises(AnswerConflict):
+        say(story, answers.claim, call, "tab-2")
+
+
+def test_a_yes_counts_once() -> None:
+    story, call = asking()
+    shown = answers.arguments_shown(story.call(call))
+    assert say(story, answers.approve, call, shown=shown) is not None
+    assert say(story, answers.approve, call, shown=shown) is None
+    assert story.dispatched == [(call, 1)]
+    with pytest.raises(AnswerConflict):
+        say(story, answers.deny, call)
+
+
+def test_a_yes_to_other_arguments_than_those_shown_is_a_conflict() -> None:
+    story, call = asking()
+    with pytest.raises(AnswerConflict):
+        say(story, answers.approve, call, shown="0" * 64)
+    assert story.run.waiting
+
+
+def test_an_edit_is_checked_and_the_approval_stays_open_to_a_right_one() -> None:
+    story, call = asking()
+    for wrong in ('{"n":-1}', '{"n":', "{}"):
+        with pytest.raises(InvalidAnswer):
+            say(story, answers.approve, call, arguments=wrong)
+    assert story.run.waiting
+    say(story, answers.approve, call, arguments='{"n": 5}')
+    assert say(story, answers.approve, call, arguments='{"n":5}') is None
+    with pytest.raises(AnswerConflict):
+        say(story, answers.approve, call, arguments='{"n":6}')
+
+
+def test_a_no_counts_once() -> None:
+    story, call = asking()
+    event = say(story, answers.deny, call, reason="no", remember=Remember.TOOL)
+    assert isinstance(event, Denied)
+    assert say(story, answers.deny, call) is None
+    with pytest.raises(AnswerConflict):
+        say(story, answers.approve, call)
+
+
+def test_a_decision_after_the_approval_expired_is_gone() -> None:
+    story, call = asking(approval_timeout=1)
+    story.fire(call, after=1)
+    for decide in (answers.approve, answers.deny):
+        with pytest.raises(CallGone):
+            say(story, decide, call)
+
+
+def test_a_call_that_asks_nobody_takes_no_decision() -> None:
+    story, call = waiting()
+    for decide in (answers.approve, answers.deny):
+        with pytest.raises(NotExpected):
+            say(story, decide, call)
+
+
+def test_a_call_is_cancelled_once_and_not_after_its_end() -> None:
+    story, call = waiting()
+    assert isinstance(say(story, answers.cancel_call, call), CallCancelled)
+    assert say(story, answers.cancel_call, call) is None
+    story, call = waiting()
+    say(story, answers.answer, call, b"1")
+    with pytest.raises(CallGone):
+        say(story, answers.cancel_call, call)
+    with pytest.raises(AnswerConflict):
+        say(story, answers.claim, call, "tab")
+
+
+def test_a_run_is_cancelled_once() -> None:
+    story, _ = waiting()
+    assert isinstance(say(story, answers.cancel_run), RunCancelled)
+    assert say(story, answers.cancel_run) is None
+
+
+def test_every_refusal_has_a_code_of_its_own() -> None:
+    codes = [kind.code for kind in RefusedAnswer.__subclasses__()]
+    assert len(set(codes)) == len(codes) == 5
+
+
+def test_the_hash_of_what_was_shown_is_the_one_in_the_approval() -> None:
+    story, call = asking()
+    record = story.call(call).approval
+    assert record is not None
+    assert answers.arguments_shown(story.call(call)) == record.arguments_hash
+    assert json.decode(story.call(call).arguments) == {"n": 1}
