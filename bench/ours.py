@@ -52,7 +52,7 @@ class Streaming:
 
 
 def client_tool() -> Any:
-    return tool.define("sel", input=story.SCHEMA, description="Ask the client.")
+    return tool.define("sel", input=story.SCHEMA, output=story.RESULT_SCHEMA, description="Ask the client.")
 
 
 TURN = Agent(Fake(story.turn), tools=[tool(story.add)])

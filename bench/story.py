@@ -12,9 +12,14 @@ SCHEMA: dict[str, Any] = {
     "required": ["n"],
     "additionalProperties": False,
 }
-NO_ARGS: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 CLIENT_ARGS = {"n": 1, "label": "abc"}
 CLIENT_RESULT = {"text": "the selected text", "line": 42}
+RESULT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"text": {"type": "string"}, "line": {"type": "integer"}},
+    "required": ["text", "line"],
+    "additionalProperties": False,
+}
 CLIENT_RESULT_JSON = json.dumps(CLIENT_RESULT)
 
 PROMPT = "hi"
@@ -76,5 +81,7 @@ class Count:
 
     def report(self, outcomes: list[Any]) -> dict[str, Any]:
         """The counts, and what each of the two deliveries ended with."""
-        ended = [type(outcome).__name__ if isinstance(outcome, BaseException) else "ok" for outcome in outcomes]
-        return {"model_calls": self.model_calls, "effects": self.effects, "deliveries": ended}
+        errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+        ended = [type(outcome).__name__ if outcome in errors else "ok" for outcome in outcomes]
+        texts = [str(error)[:300] for error in errors]
+        return {"model_calls": self.model_calls, "effects": self.effects, "deliveries": ended, "texts": texts}

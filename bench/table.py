@@ -38,7 +38,10 @@ def fastest_peer(results: Results, figure: str) -> Mapping[str, Any] | None:
 
 
 def ratio(value: float, base: Mapping[str, Any] | None, figure: str = "median") -> str:
-    return f"{value / base[figure]:.1f}" if base and base.get(figure) else "-"
+    if not base or not base.get(figure):
+        return "-"
+    factor = value / base[figure]
+    return f"{factor:.1f}" if factor >= 1 else f"{factor:.2f}"
 
 
 def timed(case: Case, results: Results) -> str:
@@ -79,7 +82,8 @@ def duplicates(results: Results) -> str:
             rows.append([system.title, *map(str, counts.values()), ", ".join(result["deliveries"]), reached])
     rows.append(["expected", *map(str, cases.DUPLICATES_EXPECTED.values()), "", ""])
     header = ["system", "model calls", "effects", "the deliveries ended with", ""]
-    return "\n".join([grid(header, rows), *missing(results)])
+    texts = [f"{system.title}: {text}" for system, result in results.items() for text in result.get("texts", ())]
+    return "\n".join([grid(header, rows), *missing(results), *texts])
 
 
 def definitions(result: Mapping[str, Any]) -> str:

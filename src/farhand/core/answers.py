@@ -9,14 +9,13 @@ from typing import Any
 from msgspec import Raw, json
 
 from farhand.core import reasons
-from farhand.core.admission import OWNER
 from farhand.core.call import Call, CallState, Outcome
+from farhand.core.compiled import output_of
 from farhand.core.definition import Definition, Place
 from farhand.core.errors import AnswerConflict, CallGone, InvalidAnswer, NotExpected, UnknownCall
 from farhand.core.events import Answered, Approved, CallCancelled, Claimed, Denied, Faulted, Remember, RunCancelled
 from farhand.core.failure import Failure
 from farhand.core.run import Run
-from farhand.core.schema import compile_schema
 from farhand.core.strict_json import BadJson, parse
 from farhand.core.turn import argument_failure, arguments_hash
 
@@ -140,7 +139,7 @@ def result_failure(
         value = parse(result, max_bytes=max_bytes)
     except BadJson as error:
         return Failure("invalid_result", f"The result is not JSON: {error.reason}")
-    problems = compile_schema(bytes(definition.output), OWNER).problems(value)
+    problems = output_of(definition).problems(value)
     return reasons.bad_result(problems) if problems else None
 
 

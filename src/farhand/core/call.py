@@ -108,7 +108,7 @@ TABLE: Mapping[CallState, Mapping[Change, CallState]] = {
 ENDED = frozenset(state for state, changes in TABLE.items() if not changes)
 
 
-class ApprovalRecord(Struct, frozen=True, omit_defaults=True):
+class ApprovalRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     """A person's decision and what exactly it was about: these arguments, this definition. It counts once."""
 
     arguments_hash: str
@@ -122,7 +122,7 @@ class ApprovalRecord(Struct, frozen=True, omit_defaults=True):
     remembered: bool = False
 
 
-class Call(Struct, frozen=True, omit_defaults=True):
+class Call(Struct, frozen=True, gc=False, omit_defaults=True):
     """All there is to know about one call between two events. Times are milliseconds since 1970."""
 
     id: str
@@ -179,6 +179,12 @@ def move(call: Call, change: Change, **fields: Any) -> Call:
 
 def settle(call: Call, outcome: Outcome, at: int, **fields: Any) -> Call:
     """The call with its outcome; deadlines and back-off end with it."""
-    return move(
-        call, Change(outcome), outcome=outcome, settled=at, deadline=None, not_before=0, judging=False, **fields
+    state = TABLE[call.state].get(_CHANGES[outcome])
+    if state is None:
+        raise IllegalChange(f"call {call.id!r} cannot end {outcome} while {call.state}")
+    return structs.replace(
+        call, state=state, outcome=outcome, settled=at, deadline=None, not_before=0, judging=False, **fields
     )
+
+
+_CHANGES = {outcome: Change(outcome) for outcome in Outcome}

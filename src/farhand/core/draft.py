@@ -4,6 +4,9 @@ It is not part of a run and not stored: a crash in mid-reply drops it and the mo
 same table as all others. Text is kept in pieces and joined once.
 """
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from farhand.core.call import Call, Change, move
 from farhand.core.errors import ModelBroke
 from farhand.core.events import Replied
@@ -42,28 +45,7 @@ class Draft:
         """Take one piece; a `ToolStart` comes with the new call's id. Raises `ModelBroke`."""
         if self._finish is not None:
             raise ModelBroke(f"{type(piece).__name__} came after Done")
-        match piece:
-            case TextDelta(text=text):
-                offset = self._text_length
-                self._text.append(text)
-                self._text_length = offset + len(text)
-                return TextStreamed(self._seq, at, self._turn, offset, text)
-            case ToolArgsDelta():
-                return self._stream(piece, at)
-            case ReasoningDelta():
-                offset = self._reasoning_length
-                self._reasoning.append(piece)
-                self._reasoning_length = offset + len(piece.text)
-                return ReasoningStreamed(self._seq, at, self._turn, offset, piece.text)
-            case ToolStart():
-                return self._start(piece, at, call_id)
-            case ToolEnd():
-                return self._end(piece, at)
-            case Usage():
-                self._usage += piece
-            case Done(finish=finish):
-                self._close(finish)
-        return None
+        return _FEED[type(piece)](self, piece, at, call_id)
 
     def reply(self, at: int) -> Replied:
         """The whole reply. Raises `ModelBroke` when the stream ended before `Done`."""
@@ -72,6 +54,18 @@ class Draft:
         calls = tuple(self._requests[index] for index in self._calls)
         return Replied(at, "".join(self._text), self._thoughts(), calls, self._usage, self._finish)
 
+    def _add_text(self, piece: TextDelta, at: int, _call_id: str) -> Update:
+        offset = self._text_length
+        self._text.append(piece.text)
+        self._text_length = offset + len(piece.text)
+        return TextStreamed(self._seq, at, self._turn, offset, piece.text)
+
+    def _add_reasoning(self, piece: ReasoningDelta, at: int, _call_id: str) -> Update:
+        offset = self._reasoning_length
+        self._reasoning.append(piece)
+        self._reasoning_length = offset + len(piece.text)
+        return ReasoningStreamed(self._seq, at, self._turn, offset, piece.text)
+
     def _start(self, piece: ToolStart, at: int, call_id: str) -> Update:
         if piece.index in self._calls:
             raise ModelBroke(f"two calls have index {piece.index}")
@@ -79,38 +73,37 @@ class Draft:
         self._streamed[piece.index] = 0
         return CallNamed(self._seq, at, call_id, piece.name, self._turn)
 
-    def _stream(self, piece: ToolArgsDelta, at: int) -> Update:
-        call = move(self._running(piece.index), Change.STREAM)
-        self._calls[piece.index] = call
-        offset = self._streamed[piece.index]
-        self._streamed[piece.index] = offset + len(piece.text)
-        return CallStreamed(self._seq, at, call.id, offset, piece.text)
+    def _stream(self, piece: ToolArgsDelta, at: int, _call_id: str) -> Update:
+        return self._more(self._running(piece.index), piece.index, piece.text, at)
 
-    def _end(self, piece: ToolEnd, at: int) -> Update | None:
+    def _end(self, piece: ToolEnd, at: int, _call_id: str) -> Update | None:
+        """Arguments that came in one piece pass through `input-streaming` as well."""
         call = self._running(piece.index)
         self._requests[piece.index] = CallRequest(call.id, call.label, call.tool, piece.arguments)
         if self._streamed[piece.index] or not piece.arguments:
             return None
-        return self._stream_whole(piece, at)
+        return self._more(call, piece.index, piece.arguments, at)
 
-    def _stream_whole(self, piece: ToolEnd, at: int) -> Update:
-        """Arguments that came in one piece pass through `input-streaming` as well."""
-        call = move(self._calls[piece.index], Change.STREAM)
-        self._calls[piece.index] = call
-        self._streamed[piece.index] = len(piece.arguments)
-        return CallStreamed(self._seq, at, call.id, 0, piece.arguments)
+    def _more(self, call: Call, index: int, text: str, at: int) -> Update:
+        self._calls[index] = move(call, Change.STREAM)
+        offset = self._streamed[index]
+        self._streamed[index] = offset + len(text)
+        return CallStreamed(self._seq, at, call.id, offset, text)
+
+    def _use(self, piece: Usage, _at: int, _call_id: str) -> None:
+        self._usage += piece
+
+    def _close(self, piece: Done, _at: int, _call_id: str) -> None:
+        unfinished = [call.tool for index, call in self._calls.items() if index not in self._requests]
+        if unfinished:
+            raise ModelBroke(f"the calls of {', '.join(unfinished)} were never ended")
+        self._finish = piece.finish
 
     def _running(self, index: int) -> Call:
         call = self._calls.get(index)
         if call is None or index in self._requests:
             raise ModelBroke(f"no call with index {index} is open")
         return call
-
-    def _close(self, finish: Finish) -> None:
-        unfinished = [call.tool for index, call in self._calls.items() if index not in self._requests]
-        if unfinished:
-            raise ModelBroke(f"the calls of {', '.join(unfinished)} were never ended")
-        self._finish = finish
 
     def _thoughts(self) -> tuple[Reasoning, ...]:
         """Reasoning joined up to each opaque part, which closes its block."""
@@ -124,3 +117,14 @@ class Draft:
         if any(words):
             blocks.append(Reasoning("".join(words)))
         return tuple(blocks)
+
+
+_FEED: Mapping[type, Callable[[Draft, Any, int, str], Update | None]] = {
+    TextDelta: Draft._add_text,
+    ToolArgsDelta: Draft._stream,
+    ReasoningDelta: Draft._add_reasoning,
+    ToolStart: Draft._start,
+    ToolEnd: Draft._end,
+    Usage: Draft._use,
+    Done: Draft._close,
+}

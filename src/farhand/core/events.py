@@ -19,7 +19,7 @@ class Remember(StrEnum):
     ARGUMENTS = "arguments"
 
 
-class Memory(Struct, frozen=True, omit_defaults=True):
+class Memory(Struct, frozen=True, gc=False, omit_defaults=True):
     """A remembered decision: of one principal, for one pin, perhaps for exactly these arguments."""
 
     pin: str
@@ -27,7 +27,7 @@ class Memory(Struct, frozen=True, omit_defaults=True):
     arguments_hash: str = ""
 
 
-class Started(Struct, frozen=True, tag="started", omit_defaults=True):
+class Started(Struct, frozen=True, gc=False, tag="started", omit_defaults=True):
     """A run begins: who asks, what was said, which tools there are, how far it may go."""
 
     at: int
@@ -43,7 +43,7 @@ class Started(Struct, frozen=True, tag="started", omit_defaults=True):
     memory: tuple[Memory, ...] = ()
 
 
-class Replied(Struct, frozen=True, tag="replied", omit_defaults=True):
+class Replied(Struct, frozen=True, gc=False, tag="replied", omit_defaults=True):
     """One whole reply of the model."""
 
     at: int
@@ -54,21 +54,21 @@ class Replied(Struct, frozen=True, tag="replied", omit_defaults=True):
     finish: Finish = Finish.STOP
 
 
-class ModelFailed(Struct, frozen=True, tag="model-failed"):
+class ModelFailed(Struct, frozen=True, gc=False, tag="model-failed"):
     """The model gave no usable reply."""
 
     at: int
     failure: Failure
 
 
-class StopJudged(Struct, frozen=True, tag="stop-judged"):
+class StopJudged(Struct, frozen=True, gc=False, tag="stop-judged"):
     """The program's own stop conditions were asked after a turn."""
 
     at: int
     stop: bool
 
 
-class ApprovalJudged(Struct, frozen=True, tag="approval-judged"):
+class ApprovalJudged(Struct, frozen=True, gc=False, tag="approval-judged"):
     """The tool's own function said whether a person must decide, or raised (then `needed` is true)."""
 
     at: int
@@ -76,7 +76,7 @@ class ApprovalJudged(Struct, frozen=True, tag="approval-judged"):
     needed: bool
 
 
-class Approved(Struct, frozen=True, tag="approved", omit_defaults=True):
+class Approved(Struct, frozen=True, gc=False, tag="approved", omit_defaults=True):
     """A person allowed a call, perhaps with other arguments."""
 
     at: int
@@ -87,7 +87,7 @@ class Approved(Struct, frozen=True, tag="approved", omit_defaults=True):
     remember: Remember | None = None
 
 
-class Denied(Struct, frozen=True, tag="denied", omit_defaults=True):
+class Denied(Struct, frozen=True, gc=False, tag="denied", omit_defaults=True):
     """A person refused a call."""
 
     at: int
@@ -97,7 +97,7 @@ class Denied(Struct, frozen=True, tag="denied", omit_defaults=True):
     remember: Remember | None = None
 
 
-class Claimed(Struct, frozen=True, tag="claimed"):
+class Claimed(Struct, frozen=True, gc=False, tag="claimed"):
     """One client took a call up and works on it."""
 
     at: int
@@ -106,7 +106,7 @@ class Claimed(Struct, frozen=True, tag="claimed"):
     holder: str
 
 
-class Answered(Struct, frozen=True, tag="answered", omit_defaults=True):
+class Answered(Struct, frozen=True, gc=False, tag="answered", omit_defaults=True):
     """The place that runs a call sent its result, already checked."""
 
     at: int
@@ -116,7 +116,7 @@ class Answered(Struct, frozen=True, tag="answered", omit_defaults=True):
     multipart: bool = False
 
 
-class Faulted(Struct, frozen=True, tag="faulted"):
+class Faulted(Struct, frozen=True, gc=False, tag="faulted"):
     """The tool ran and failed, or could not be run."""
 
     at: int
@@ -125,7 +125,7 @@ class Faulted(Struct, frozen=True, tag="faulted"):
     failure: Failure
 
 
-class Lost(Struct, frozen=True, tag="lost"):
+class Lost(Struct, frozen=True, gc=False, tag="lost"):
     """Whoever worked on a call is gone, and nobody can tell whether it happened."""
 
     at: int
@@ -133,7 +133,7 @@ class Lost(Struct, frozen=True, tag="lost"):
     attempt: int
 
 
-class ClientAbsent(Struct, frozen=True, tag="client-absent"):
+class ClientAbsent(Struct, frozen=True, gc=False, tag="client-absent"):
     """No client is there that offers the tool."""
 
     at: int
@@ -149,7 +149,7 @@ class TimerKind(StrEnum):
     GRACE = "grace"
 
 
-class TimerFired(Struct, frozen=True, tag="timer-fired"):
+class TimerFired(Struct, frozen=True, gc=False, tag="timer-fired"):
     """A time has come. One that no longer matters changes nothing."""
 
     at: int
@@ -158,7 +158,7 @@ class TimerFired(Struct, frozen=True, tag="timer-fired"):
     attempt: int
 
 
-class CallCancelled(Struct, frozen=True, tag="call-cancelled", omit_defaults=True):
+class CallCancelled(Struct, frozen=True, gc=False, tag="call-cancelled", omit_defaults=True):
     """Somebody who may do so called a call off."""
 
     at: int
@@ -166,14 +166,14 @@ class CallCancelled(Struct, frozen=True, tag="call-cancelled", omit_defaults=Tru
     reason: str = ""
 
 
-class RunCancelled(Struct, frozen=True, tag="run-cancelled", omit_defaults=True):
+class RunCancelled(Struct, frozen=True, gc=False, tag="run-cancelled", omit_defaults=True):
     """Somebody who may do so called the run off."""
 
     at: int
     reason: str = ""
 
 
-class Recovered(Struct, frozen=True, tag="recovered", omit_defaults=True):
+class Recovered(Struct, frozen=True, gc=False, tag="recovered", omit_defaults=True):
     """A run is taken up again after its process ended, with the definitions of today."""
 
     at: int

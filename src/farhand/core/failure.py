@@ -7,7 +7,7 @@ from msgspec import Struct
 from farhand.core.problem import Problem
 
 
-class Failure(Struct, frozen=True, omit_defaults=True):
+class Failure(Struct, frozen=True, gc=False, omit_defaults=True):
     """One reason: a stable `code` for programs, a `message` for people and models, and where it lies."""
 
     code: str

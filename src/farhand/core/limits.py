@@ -5,7 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 
-class Limits(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Limits(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Limits of one run. Times are seconds; `None` means no limit."""
 
     max_turns: int = 5

@@ -8,19 +8,19 @@ from farhand.core.call import Outcome
 from farhand.core.failure import Failure
 
 
-class Text(Struct, frozen=True, tag="text"):
+class Text(Struct, frozen=True, gc=False, tag="text"):
     """Words."""
 
     text: str
 
 
-class Json(Struct, frozen=True, tag="json"):
+class Json(Struct, frozen=True, gc=False, tag="json"):
     """Any JSON value, falsy ones included."""
 
     value: Any
 
 
-class Binary(Struct, frozen=True, tag="binary", omit_defaults=True):
+class Binary(Struct, frozen=True, gc=False, tag="binary", omit_defaults=True):
     """An image, a sound or a file: inline (`data`), elsewhere (`url`) or known to the provider (`id`)."""
 
     mime_type: str
@@ -37,7 +37,7 @@ class Binary(Struct, frozen=True, tag="binary", omit_defaults=True):
 Part: TypeAlias = Text | Json | Binary
 
 
-class UserMessage(Struct, frozen=True, tag="user"):
+class UserMessage(Struct, frozen=True, gc=False, tag="user"):
     """What a person, or the application for them, said."""
 
     parts: tuple[Part, ...]
@@ -48,14 +48,14 @@ class UserMessage(Struct, frozen=True, tag="user"):
         return "".join(part.text for part in self.parts if isinstance(part, Text))
 
 
-class Reasoning(Struct, frozen=True, omit_defaults=True):
+class Reasoning(Struct, frozen=True, gc=False, omit_defaults=True):
     """A model's own thinking. `opaque` is signed or encrypted and goes back to the same provider unchanged."""
 
     text: str = ""
     opaque: str = ""
 
 
-class CallRequest(Struct, frozen=True):
+class CallRequest(Struct, frozen=True, gc=False):
     """A call as the model wrote it. `label` is the model's own id for it, `id` is ours."""
 
     id: str
@@ -64,7 +64,7 @@ class CallRequest(Struct, frozen=True):
     arguments: str
 
 
-class AssistantMessage(Struct, frozen=True, tag="assistant", omit_defaults=True):
+class AssistantMessage(Struct, frozen=True, gc=False, tag="assistant", omit_defaults=True):
     """One whole reply of the model."""
 
     text: str = ""
@@ -72,7 +72,7 @@ class AssistantMessage(Struct, frozen=True, tag="assistant", omit_defaults=True)
     calls: tuple[CallRequest, ...] = ()
 
 
-class ToolMessage(Struct, frozen=True, tag="tool", omit_defaults=True):
+class ToolMessage(Struct, frozen=True, gc=False, tag="tool", omit_defaults=True):
     """How one call ended, as the model is told it."""
 
     call_id: str

@@ -21,20 +21,20 @@ class Finish(StrEnum):
     PAUSED = "paused"
 
 
-class TextDelta(Struct, frozen=True, tag="text"):
+class TextDelta(Struct, frozen=True, gc=False, tag="text"):
     """More of the answer's text."""
 
     text: str
 
 
-class ReasoningDelta(Struct, frozen=True, tag="reasoning", omit_defaults=True):
+class ReasoningDelta(Struct, frozen=True, gc=False, tag="reasoning", omit_defaults=True):
     """More of the model's thinking; `opaque` goes back to the same provider unchanged."""
 
     text: str = ""
     opaque: str = ""
 
 
-class ToolStart(Struct, frozen=True, tag="tool-start", omit_defaults=True):
+class ToolStart(Struct, frozen=True, gc=False, tag="tool-start", omit_defaults=True):
     """The model has named a tool."""
 
     index: int
@@ -42,21 +42,21 @@ class ToolStart(Struct, frozen=True, tag="tool-start", omit_defaults=True):
     label: str = ""
 
 
-class ToolArgsDelta(Struct, frozen=True, tag="tool-args"):
+class ToolArgsDelta(Struct, frozen=True, gc=False, tag="tool-args"):
     """More of one call's arguments."""
 
     index: int
     text: str
 
 
-class ToolEnd(Struct, frozen=True, tag="tool-end"):
+class ToolEnd(Struct, frozen=True, gc=False, tag="tool-end"):
     """One call's arguments are whole."""
 
     index: int
     arguments: str
 
 
-class Usage(Struct, frozen=True, tag="usage", omit_defaults=True):
+class Usage(Struct, frozen=True, gc=False, tag="usage", omit_defaults=True):
     """Tokens. Several of one reply add up."""
 
     input: int = 0
@@ -80,7 +80,7 @@ class Usage(Struct, frozen=True, tag="usage", omit_defaults=True):
         )
 
 
-class Done(Struct, frozen=True, tag="done", omit_defaults=True):
+class Done(Struct, frozen=True, gc=False, tag="done", omit_defaults=True):
     """The reply is whole."""
 
     finish: Finish = Finish.STOP

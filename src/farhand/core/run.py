@@ -32,7 +32,7 @@ class Ending(StrEnum):
     CANCELLED = "cancelled"
 
 
-class Run(Struct, frozen=True, omit_defaults=True):
+class Run(Struct, frozen=True, gc=False, omit_defaults=True):
     """All there is to know about one run between two events."""
 
     id: str
@@ -78,7 +78,12 @@ class Run(Struct, frozen=True, omit_defaults=True):
     @property
     def waiting(self) -> bool:
         """Whether nothing happens until a client or a person answers."""
-        return self.phase is Phase.CALLING and not any(_under_way(self.calls[call_id]) for call_id in self.order)
+        if self.phase is not Phase.CALLING:
+            return False
+        for call_id in self.order:
+            if _under_way(self.calls[call_id]):
+                return False
+        return True
 
     @property
     def status(self) -> str:

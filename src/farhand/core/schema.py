@@ -74,7 +74,7 @@ class Schema:
             return [((), f"is nested deeper than {self._max_depth} levels", "depth")]
         try:
             if values > _MAX_REPORTED_VALUES or values * self._work > _MAX_REPORTED_WORK:
-                errors = [self._first_error(value)]
+                errors = self._first_error(value)
             else:
                 errors = list(self._validator.iter_errors(value))
         except ValueError:
@@ -86,12 +86,12 @@ class Schema:
             faults[MAX_PROBLEMS:] = [((), f"and {left} more problems", "limit")]
         return faults
 
-    def _first_error(self, value: object) -> jsonschema_rs.ValidationError:
+    def _first_error(self, value: object) -> list[jsonschema_rs.ValidationError]:
         try:
             self._validator.validate(value)
         except jsonschema_rs.ValidationError as error:
-            return error
-        raise ValueError("the value is not stable")
+            return [error]
+        return []
 
     def _rank(self, fault: Fault, value: object) -> tuple[int, tuple[tuple[bool, int, str], ...]]:
         path, message, rule = fault

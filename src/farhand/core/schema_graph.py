@@ -173,7 +173,7 @@ class _Document:
             return  # draft 7 ignores what stands beside a reference
         for tokens, item, step in subschemas(node):
             if step is not Step.KEPT and isinstance(item, dict):
-                yield _Edge(self._index[id(item)], step is Step.IN_PLACE, str(tokens[0]), tokens[-1])
+                yield _Edge(self._index[id(cast("Json", item))], step is Step.IN_PLACE, str(tokens[0]), tokens[-1])
 
     def _resolve(self, number: int, word: str, reference: str) -> list[int]:
         uri, fragment = urldefrag(_join(self._bases[number], reference))

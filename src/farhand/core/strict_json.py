@@ -85,13 +85,8 @@ def _has_long_run_of_digits(data: bytes) -> bool:
 
 def _refuse_lost_keys(data: bytes, value: object, colons: int) -> None:
     """Every lost member takes at least one colon with it; only a colon written as an escape could hide that."""
-    if b"\\u003" not in data:
-        try:
-            if msgspec.json.encode(value).count(b":") == colons:
-                return
-        except OverflowError:  # an integer of more than 64 bits
-            pass
-    _parse_exactly(data)
+    if b"\\u003" in data or msgspec.json.encode(value).count(b":") != colons:
+        _parse_exactly(data)
 
 
 def _parse_exactly(data: bytes) -> None:

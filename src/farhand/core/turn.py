@@ -6,6 +6,7 @@ from msgspec import structs
 
 from farhand.core import reasons
 from farhand.core.call import ApprovalRecord, Call, CallState, Change, Outcome, move
+from farhand.core.compiled import parameters_of
 from farhand.core.definition import Approval, Definition, Place, SideEffect
 from farhand.core.effects import AskApproval, AskModel, Dispatch, JudgeApproval, JudgeStop, SetTimer
 from farhand.core.events import Memory, TimerKind
@@ -15,8 +16,7 @@ from farhand.core.limits import Limits
 from farhand.core.messages import CallRequest
 from farhand.core.pieces import Usage
 from farhand.core.run import Ending, Phase, Run
-from farhand.core.schema import argument_problems, compile_schema
-from farhand.core.admission import OWNER
+from farhand.core.schema import argument_problems
 from farhand.core.strict_json import BadJson, parse
 from farhand.core.work import Work
 
@@ -32,7 +32,7 @@ def argument_failure(definition: Definition, arguments: str, max_bytes: int) -> 
         value = parse(arguments, max_bytes=max_bytes)
     except BadJson as error:
         return reasons.bad_json(error.reason)
-    problems = argument_problems(compile_schema(bytes(definition.parameters), OWNER), value)
+    problems = argument_problems(parameters_of(definition), value)
     return reasons.bad_arguments(problems) if problems else None
 
 
@@ -95,9 +95,11 @@ def ask_approval(work: Work, call: Call, definition: Definition) -> None:
 
 def advance(work: Work) -> None:
     """Go on as far as can be: dispatch what may run, or close the turn when every call has its outcome."""
-    if any(work.calls[call_id].outcome is None for call_id in work.order):
-        _dispatch_ready(work)
-        return
+    calls = [work.calls[call_id] for call_id in work.order]
+    for call in calls:
+        if call.outcome is None:
+            _dispatch_ready(work, calls)
+            return
     work.tell_outcomes()
     if work.run.judged_stop and not work.run.final:
         work.fields["phase"] = Phase.JUDGING
@@ -106,10 +108,13 @@ def advance(work: Work) -> None:
         next_turn(work)
 
 
-def _dispatch_ready(work: Work) -> None:
-    calls = [work.calls[call_id] for call_id in work.order]
-    gated = work.run.limits.gate == "turn" and any(call.undecided for call in calls if call.outcome is None)
-    running = sum(call.state is CallState.EXECUTING and call.place is not Place.CLIENT for call in calls)
+def _dispatch_ready(work: Work, calls: list[Call]) -> None:
+    undecided = running = 0
+    for call in calls:
+        if call.outcome is None:
+            undecided += call.undecided
+            running += call.state is CallState.EXECUTING and call.place is not Place.CLIENT
+    gated = undecided > 0 and work.run.limits.gate == "turn"
     for call in calls:
         if not call.ready or call.not_before > work.at:
             continue

@@ -16,7 +16,7 @@ from farhand.core.pieces import Finish, Usage
 from farhand.core.run import Ending, Run
 
 
-class RunStarted(Struct, frozen=True, tag="run-started", tag_field="type"):
+class RunStarted(Struct, frozen=True, gc=False, tag="run-started", tag_field="type"):
     """A run has begun."""
 
     seq: int
@@ -25,7 +25,7 @@ class RunStarted(Struct, frozen=True, tag="run-started", tag_field="type"):
     thread_id: str
 
 
-class TurnStarted(Struct, frozen=True, tag="turn-started", tag_field="type"):
+class TurnStarted(Struct, frozen=True, gc=False, tag="turn-started", tag_field="type"):
     """The model is being asked; without `tools` it can only answer."""
 
     seq: int
@@ -34,7 +34,7 @@ class TurnStarted(Struct, frozen=True, tag="turn-started", tag_field="type"):
     tools: bool = True
 
 
-class TextStreamed(Struct, frozen=True, tag="text-streamed", tag_field="type"):
+class TextStreamed(Struct, frozen=True, gc=False, tag="text-streamed", tag_field="type"):
     """Live: more of the answer; `offset` counts characters of the turn's text."""
 
     seq: int
@@ -44,7 +44,7 @@ class TextStreamed(Struct, frozen=True, tag="text-streamed", tag_field="type"):
     text: str
 
 
-class ReasoningStreamed(Struct, frozen=True, tag="reasoning-streamed", tag_field="type"):
+class ReasoningStreamed(Struct, frozen=True, gc=False, tag="reasoning-streamed", tag_field="type"):
     """Live: more of the model's thinking."""
 
     seq: int
@@ -54,7 +54,7 @@ class ReasoningStreamed(Struct, frozen=True, tag="reasoning-streamed", tag_field
     text: str
 
 
-class ReplyEnded(Struct, frozen=True, tag="reply-ended", tag_field="type"):
+class ReplyEnded(Struct, frozen=True, gc=False, tag="reply-ended", tag_field="type"):
     """The whole text of one reply, and how many calls it holds."""
 
     seq: int
@@ -66,7 +66,7 @@ class ReplyEnded(Struct, frozen=True, tag="reply-ended", tag_field="type"):
     usage: Usage
 
 
-class CallNamed(Struct, frozen=True, tag="call-named", tag_field="type"):
+class CallNamed(Struct, frozen=True, gc=False, tag="call-named", tag_field="type"):
     """Live: the model has named a tool (`awaiting-input`)."""
 
     seq: int
@@ -77,7 +77,7 @@ class CallNamed(Struct, frozen=True, tag="call-named", tag_field="type"):
     state: CallState = CallState.AWAITING_INPUT
 
 
-class CallStreamed(Struct, frozen=True, tag="call-streamed", tag_field="type"):
+class CallStreamed(Struct, frozen=True, gc=False, tag="call-streamed", tag_field="type"):
     """Live: more of the arguments' text (`input-streaming`); `offset` counts its characters."""
 
     seq: int
@@ -88,7 +88,7 @@ class CallStreamed(Struct, frozen=True, tag="call-streamed", tag_field="type"):
     state: CallState = CallState.INPUT_STREAMING
 
 
-class CallReady(Struct, frozen=True, tag="call-ready", tag_field="type"):
+class CallReady(Struct, frozen=True, gc=False, tag="call-ready", tag_field="type"):
     """The arguments are whole and valid (`input-complete`)."""
 
     seq: int
@@ -101,7 +101,7 @@ class CallReady(Struct, frozen=True, tag="call-ready", tag_field="type"):
     state: CallState = CallState.INPUT_COMPLETE
 
 
-class CallWaiting(Struct, frozen=True, tag="call-waiting", tag_field="type"):
+class CallWaiting(Struct, frozen=True, gc=False, tag="call-waiting", tag_field="type"):
     """A person must decide (`approval-requested`)."""
 
     seq: int
@@ -114,7 +114,7 @@ class CallWaiting(Struct, frozen=True, tag="call-waiting", tag_field="type"):
     state: CallState = CallState.APPROVAL_REQUESTED
 
 
-class CallApproved(Struct, frozen=True, tag="call-approved", tag_field="type"):
+class CallApproved(Struct, frozen=True, gc=False, tag="call-approved", tag_field="type"):
     """A person said yes (`input-complete`); `arguments` are the ones that will run."""
 
     seq: int
@@ -126,7 +126,7 @@ class CallApproved(Struct, frozen=True, tag="call-approved", tag_field="type"):
     state: CallState = CallState.INPUT_COMPLETE
 
 
-class CallExecuting(Struct, frozen=True, tag="call-executing", tag_field="type"):
+class CallExecuting(Struct, frozen=True, gc=False, tag="call-executing", tag_field="type"):
     """The call was handed to its place (`executing`)."""
 
     seq: int
@@ -140,7 +140,7 @@ class CallExecuting(Struct, frozen=True, tag="call-executing", tag_field="type")
     state: CallState = CallState.EXECUTING
 
 
-class CallClaimed(Struct, frozen=True, tag="call-claimed", tag_field="type"):
+class CallClaimed(Struct, frozen=True, gc=False, tag="call-claimed", tag_field="type"):
     """One client works on the call (`executing`)."""
 
     seq: int
@@ -151,7 +151,7 @@ class CallClaimed(Struct, frozen=True, tag="call-claimed", tag_field="type"):
     state: CallState = CallState.EXECUTING
 
 
-class CallProgress(Struct, frozen=True, tag="call-progress", tag_field="type"):
+class CallProgress(Struct, frozen=True, gc=False, tag="call-progress", tag_field="type"):
     """Live: what the tool says of its progress (`executing`)."""
 
     seq: int
@@ -162,7 +162,7 @@ class CallProgress(Struct, frozen=True, tag="call-progress", tag_field="type"):
     state: CallState = CallState.EXECUTING
 
 
-class CallReleased(Struct, frozen=True, tag="call-released", tag_field="type"):
+class CallReleased(Struct, frozen=True, gc=False, tag="call-released", tag_field="type"):
     """An attempt is over; another one comes, not before the given time (`input-complete`)."""
 
     seq: int
@@ -173,7 +173,7 @@ class CallReleased(Struct, frozen=True, tag="call-released", tag_field="type"):
     state: CallState = CallState.INPUT_COMPLETE
 
 
-class CallEnded(Struct, frozen=True, tag="call-ended", tag_field="type"):
+class CallEnded(Struct, frozen=True, gc=False, tag="call-ended", tag_field="type"):
     """The call has its outcome (`output-available`, `output-error` or `cancelled`)."""
 
     seq: int
@@ -187,7 +187,7 @@ class CallEnded(Struct, frozen=True, tag="call-ended", tag_field="type"):
     took: int
 
 
-class RunWaiting(Struct, frozen=True, tag="run-waiting", tag_field="type"):
+class RunWaiting(Struct, frozen=True, gc=False, tag="run-waiting", tag_field="type"):
     """Nothing happens until a client or a person answers these calls."""
 
     seq: int
@@ -195,7 +195,7 @@ class RunWaiting(Struct, frozen=True, tag="run-waiting", tag_field="type"):
     call_ids: tuple[str, ...]
 
 
-class RunEnded(Struct, frozen=True, tag="run-ended", tag_field="type"):
+class RunEnded(Struct, frozen=True, gc=False, tag="run-ended", tag_field="type"):
     """The run is over."""
 
     seq: int
@@ -208,7 +208,7 @@ class RunEnded(Struct, frozen=True, tag="run-ended", tag_field="type"):
     turns: int
 
 
-class Warned(Struct, frozen=True, tag="warned", tag_field="type"):
+class Warned(Struct, frozen=True, gc=False, tag="warned", tag_field="type"):
     """Something a developer should know; the model is not told."""
 
     seq: int
@@ -275,7 +275,7 @@ def updates(before: Run | None, event: Event, after: Run, seq: int) -> list[Upda
             out.append(_run_ended(after, at, seq + len(out) + 1))
     elif before is None or before.turn != after.turn:
         out.append(TurnStarted(seq + len(out) + 1, at, after.turn, not after.final))
-    elif after.waiting and not before.waiting:
+    elif after.calls is not before.calls and after.waiting and not before.waiting:
         out.append(RunWaiting(seq + len(out) + 1, at, tuple(call.id for call in after.open_calls)))
     return out
 

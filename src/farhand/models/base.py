@@ -11,7 +11,7 @@ from farhand.core.messages import Message
 from farhand.core.pieces import Piece
 
 
-class Request(Struct, frozen=True):
+class Request(Struct, frozen=True, gc=False):
     """What a model is asked: the conversation so far and the tools it may use."""
 
     messages: tuple[Message, ...]

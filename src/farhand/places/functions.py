@@ -13,6 +13,7 @@ from farhand.places.running import CallContext
 from farhand.places.docstring import read_docstring
 from farhand.places.values import Codec, codec, dump, dump_result, strip_titles
 
+_EXACT = (str, int, bool)
 _PLAIN_RESULTS = (None, type(None), Any, inspect.Signature.empty)
 
 
@@ -58,6 +59,8 @@ class _Arguments:
                 info = Field(... if required else default, alias=field)
             definitions[f"p_{field}"] = (annotation, info)
         self._names = tuple(fields)
+        kinds = {field: annotation for field, (annotation, _, _) in fields.items()}
+        self._exact = kinds if all(kind in _EXACT for kind in kinds.values()) else None
         try:
             self._model = create_model(name, __base__=Arguments, **definitions)
             schema = strip_titles(self._model.model_json_schema(by_alias=True))
@@ -70,6 +73,12 @@ class _Arguments:
         """Keyword arguments, defaults filled in, as the signature's types."""
         if self._model is None:
             return {}
+        if self._exact is not None and len(value) == len(self._exact):
+            for name, kind in self._exact.items():
+                if type(value[name]) is not kind:
+                    break
+            else:  # checked values of plain types need no conversion
+                return dict(value)
         loaded = self._model.model_validate(value).__dict__
         return {name: loaded[f"p_{name}"] for name in self._names}
 
@@ -91,7 +100,12 @@ class Function:
         self._context_name = context_name
         self._async = is_async(function)
 
-    async def run(self, arguments: Any, context: CallContext) -> tuple[bytes, bool]:
+    @property
+    def wants_context(self) -> bool:
+        """Whether the function takes a `CallContext`."""
+        return self._context_name is not None
+
+    async def run(self, arguments: Any, context: CallContext | None) -> tuple[bytes, bool]:
         """The result as JSON, and whether it is a list of parts."""
         try:
             value = self._reads.load(arguments)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_SCALARS = (str, int, bool, type(None))
+
 
 class Codec(Protocol):
     """How values of one kind become JSON and come back."""
@@ -65,6 +67,8 @@ class TypedCodec(Generic[T]):
 
     def dump(self, value: Any) -> bytes:
         """A value of the type as JSON; any other value as it is, for the schema to judge."""
+        if type(value) in _SCALARS:
+            return json.encode(value)
         try:
             return self._adapter.dump_json(value, warnings="error", by_alias=True)
         except Exception as error:  # noqa: BLE001  pydantic raises several classes for a value of another type

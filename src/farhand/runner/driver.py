@@ -7,7 +7,7 @@ side. Whatever is under way has a `Scope`, so that it can be stopped by name.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -24,7 +24,7 @@ from farhand.places.running import CallContext
 from farhand.places.values import Codec
 from farhand.runner.clock import Clock, Timer
 from farhand.runner.decision import Decisions
-from farhand.runner.perform import DECIDING, JUDGING, effect_key, perform
+from farhand.runner.perform import DECIDING, JUDGING, perform
 from farhand.runner.scope import Scope, Stopped
 from farhand.tool import Tool
 
@@ -61,6 +61,7 @@ class Driver:
         self._news: asyncio.Future[None] | None = None
         self._idle: asyncio.Future[None] | None = None
         self._inline = False
+        self._waits = False
         self._error: BaseException | None = None
 
     @property
@@ -81,35 +82,44 @@ class Driver:
     # Events in, updates out
 
     def commit(self, event: Event) -> None:
-        """Take an event: step, keep it, tell the watchers, and note what the run asks for. All or nothing."""
+        """Take an event from outside. What it leads to starts at once if the driver is held up by other work."""
+        self.finish(event)
+        if self._asked and self._inline:
+            self._spawn_asked()
+        self._wake()
+
+    def finish(self, event: Event) -> None:
+        """Take the event that a piece of work ends with: step, keep it, tell the watchers, note what the run asks for."""
         before = self._state
         after, effects = step(before, event)
         self._state = after
         self.log.append(event)
         told = updates(before, event, after, self.seq)
         self.seq += len(told)
-        for update in told:
-            if type(update) is CallEnded:
-                self._forget(update.call_id)
-            self._tell(update)
+        if self._timers or self._scopes:
+            for update in told:
+                if type(update) is CallEnded:
+                    self._forget(update.call_id)
+        self._tell(told)
         for effect in effects:
-            self._take(effect)
-        self._wake()
-
-    def tell_progress(self, call_id: str, name: str, value: Any) -> None:
-        """Pass on what a tool says of its progress."""
-        self._tell(CallProgress(self.seq, self.means.clock.now(), call_id, value, name))
-        self._wake()
+            at_once = _AT_ONCE.get(type(effect))
+            if at_once is None:
+                self._asked.append(effect)
+            else:
+                at_once(self, effect)
 
     def tell_live(self, update: Update) -> None:
         """Pass on an update that is not stored."""
-        self._tell(update)
-        self._wake()
+        self._tell((update,))
+
+    def tell_progress(self, call_id: str, name: str, value: Any) -> None:
+        """Pass on what a tool says of its progress."""
+        self.tell_live(CallProgress(self.seq, self.means.clock.now(), call_id, value, name))
 
     def warn(self, code: str, message: str) -> None:
         """Tell watchers something that a developer should know."""
         self.seq += 1
-        self._tell(Warned(self.seq, self.means.clock.now(), code, message))
+        self._tell((Warned(self.seq, self.means.clock.now(), code, message),))
 
     def watch(self, watcher: Callable[[Update], None]) -> Callable[[], None]:
         """Call `watcher` with every update from now on; returns what ends that.
@@ -122,40 +132,47 @@ class Driver:
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher)
 
-    def _tell(self, update: Update) -> None:
+    def _tell(self, told: Sequence[Update]) -> None:
         for watcher in self._watchers:
-            watcher(update)
+            for update in told:
+                watcher(update)
         if not self._watchers and not self.busy:
-            self._early.append(update)
+            self._early += told
+        news = self._news
+        if news is not None and not news.done():
+            news.set_result(None)
 
     # Effects
 
-    def _take(self, effect: Effect) -> None:
-        """Do at once what takes no time, and line up the rest."""
-        match effect:
-            case SetTimer():
-                self._set_timer(effect)
-            case Withdraw() | StopModel():
-                self._stop(effect_key(effect))
-            case Memorise(principal=principal, memory=memory):
-                self.means.decisions.keep(principal, memory)
-            case _:
-                self._asked.append(effect)
-                if self._inline:
-                    self._spawn_asked()
+    def _withdraw(self, effect: Withdraw) -> None:
+        context = self.contexts.get(effect.call_id)
+        if context is not None:
+            context.cancelled = True
+        self._stop((effect.call_id, effect.attempt))
 
     def _stop(self, key: tuple[str, int]) -> None:
         scope = self._scopes.get(key)
-        context = self.contexts.get(key[0])
-        if context is not None:
-            context.cancelled = True
         if scope is not None:
             scope.stop()
 
+    def _memorise(self, effect: Memorise) -> None:
+        self.means.decisions.keep(effect.principal, effect.memory)
+
     def _set_timer(self, timer: SetTimer) -> None:
-        armed = self.means.clock.call_at(timer.due, lambda: self._fire(timer)) if self.busy else None
+        """Note a timer. It is armed only once the driver really waits: most calls have ended by then."""
         self._drop_timer((timer.call_id, timer.kind))
-        self._timers[timer.call_id, timer.kind] = (timer, armed)
+        self._timers[timer.call_id, timer.kind] = (timer, self._arm(timer) if self._waits else None)
+
+    def _arm(self, timer: SetTimer) -> Timer:
+        return self.means.clock.call_at(timer.due, lambda: self._fire(timer))
+
+    def _on_wait(self) -> None:
+        """The driver is about to wait: from now on timers must fire by themselves."""
+        if not self._waits:
+            self._waits = True
+            for key, (timer, armed) in self._timers.items():
+                if armed is None:
+                    self._timers[key] = (timer, self._arm(timer))
 
     def _fire(self, timer: SetTimer) -> None:
         self._timers.pop((timer.call_id, timer.kind), None)
@@ -179,8 +196,7 @@ class Driver:
             if self._timers:
                 self._drop_timer((call_id, kind))
         for key in ((call_id, JUDGING), (call_id, DECIDING)):
-            if key in self._scopes:
-                self._scopes[key].stop()
+            self._stop(key)
 
     # Driving
 
@@ -193,7 +209,9 @@ class Driver:
         try:
             while self._error is None and not self._at_rest(hold=hold):
                 if len(self._asked) == 1 and not self._tasks:
-                    await self._perform_inline(self._asked.popleft())
+                    self._inline = True
+                    await self._perform(self._asked.popleft())
+                    self._inline = False
                 elif self._asked:
                     self._spawn_asked()
                 else:
@@ -201,6 +219,7 @@ class Driver:
             if self._error is not None:
                 raise self._error
         except BaseException:
+            self._inline = False
             await self._abort()
             raise
         finally:
@@ -229,11 +248,8 @@ class Driver:
     def _begin(self) -> None:
         self._idle = asyncio.get_running_loop().create_future()
         self._early.clear()
-        now = self.means.clock.now()
-        self.fire_overdue(now)
-        for timer, armed in list(self._timers.values()):
-            if armed is None:
-                self._set_timer(timer)
+        if self._timers:
+            self.fire_overdue(self.means.clock.now())
 
     def _rest(self) -> None:
         """Nobody drives any more: timers stay known but unarmed, so that a paused run holds nothing."""
@@ -241,6 +257,7 @@ class Driver:
             if armed is not None:
                 armed.cancel()
                 self._timers[key] = (timer, None)
+        self._waits = False
         assert self._idle is not None
         self._idle.set_result(None)
         self._idle = None
@@ -256,13 +273,6 @@ class Driver:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def _perform_inline(self, effect: Effect) -> None:
-        self._inline = True
-        try:
-            await self._perform(effect)
-        finally:
-            self._inline = False
-
     def _spawn_asked(self) -> None:
         while self._asked:
             task = asyncio.ensure_future(self._perform(self._asked.popleft()))
@@ -270,10 +280,10 @@ class Driver:
             task.add_done_callback(self._task_done)
 
     async def _perform(self, effect: Effect) -> None:
-        key = effect_key(effect)
+        work, key = perform(self, effect)
         scope = self._scopes[key] = Scope()
         try:
-            await scope.run(perform(self, effect))
+            await scope.run(work, self._on_wait)
         except Stopped:
             pass
         finally:
@@ -296,6 +306,14 @@ class Driver:
         return self._news
 
     async def _wait_for_news(self) -> None:
+        self._on_wait()
         await self._expect_news()
 
 
+_AT_ONCE: dict[type, Callable[[Driver, Any], None]] = {
+    SetTimer: Driver._set_timer,
+    Withdraw: Driver._withdraw,
+    StopModel: lambda driver, effect: driver._stop(("", effect.turn)),
+    Memorise: Driver._memorise,
+}
+"""Effects that take no time; all others are lined up and performed."""

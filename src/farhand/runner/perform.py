@@ -2,6 +2,7 @@
 
 import inspect
 import logging
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Raw, json
@@ -11,16 +12,7 @@ from farhand.core.call import Call as Record
 from farhand.core.call import CallState
 from farhand.core.definition import Place
 from farhand.core.draft import Draft
-from farhand.core.effects import (
-    AskApproval,
-    AskModel,
-    Dispatch,
-    Effect,
-    JudgeApproval,
-    JudgeStop,
-    StopModel,
-    Withdraw,
-)
+from farhand.core.effects import AskApproval, AskModel, Dispatch, Effect, JudgeApproval, JudgeStop
 from farhand.core.errors import ModelError, ToolError
 from farhand.core.events import Answered, ApprovalJudged, Faulted, ModelFailed, StopJudged
 from farhand.core.failure import Failure
@@ -40,38 +32,6 @@ DECIDING = 0
 JUDGING = -1
 CALLBACK = "callback"
 """Who holds a client call that a function of this process runs."""
-
-
-def effect_key(effect: Effect) -> tuple[str, int]:
-    """Under which name the work for an effect can be stopped."""
-    match effect:
-        case AskModel(turn=turn) | StopModel(turn=turn):
-            return "", turn
-        case Dispatch(call_id=call_id, attempt=attempt) | Withdraw(call_id=call_id, attempt=attempt):
-            return call_id, attempt
-        case AskApproval(call_id=call_id):
-            return call_id, DECIDING
-        case JudgeApproval(call_id=call_id):
-            return call_id, JUDGING
-        case _:
-            return "", JUDGING
-
-
-async def perform(driver: "Driver", effect: Effect) -> None:
-    """Do what the run asks for and commit what came of it."""
-    match effect:
-        case AskModel():
-            await _ask_model(driver, effect)
-        case Dispatch():
-            await _dispatch(driver, effect)
-        case AskApproval():
-            await _ask_approval(driver, effect)
-        case JudgeApproval():
-            await _judge_approval(driver, effect)
-        case JudgeStop():
-            await _judge_stop(driver)
-        case _:
-            raise AssertionError(f"{type(effect).__name__} is done at once")
 
 
 async def _ask_model(driver: "Driver", effect: AskModel) -> None:
@@ -94,7 +54,7 @@ async def _ask_model(driver: "Driver", effect: AskModel) -> None:
         if close is not None:
             await close()
     if driver.state.phase is Phase.ASKING and driver.state.turn == effect.turn:
-        driver.commit(event)
+        driver.finish(event)
 
 
 def request_of(run: Run, *, tools: bool) -> Request:
@@ -118,7 +78,7 @@ async def _dispatch(driver: "Driver", effect: Dispatch) -> None:
     raw, multipart = b"null", False
     try:
         if function is not None:
-            context = driver.contexts[call.id] = context_of(driver, call)
+            context = context_of(driver, call) if function.wants_context else None
             raw, multipart = await function.run(json.decode(call.arguments), context)
         elif driver.means.on_call is not None and call.place is Place.CLIENT:
             value = driver.means.on_call(driver.view(call))
@@ -141,15 +101,15 @@ def _settle(driver: "Driver", call: Record, raw: bytes, *, multipart: bool, fail
     if failure is None:
         failure = answers.result_failure(run.definition_of(call), raw, run.limits.result_bytes, multipart=multipart)
     if failure is None:
-        driver.commit(Answered(now, call.id, call.attempt, Raw(raw), multipart))
+        driver.finish(Answered(now, call.id, call.attempt, Raw(raw), multipart))
     else:
-        driver.commit(Faulted(now, call.id, call.attempt, failure))
+        driver.finish(Faulted(now, call.id, call.attempt, failure))
 
 
 def context_of(driver: "Driver", call: Record) -> CallContext:
     """What the tool may know of its call."""
     run = driver.state
-    return CallContext(
+    context = driver.contexts[call.id] = CallContext(
         call_id=call.id,
         tool=call.tool,
         attempt=call.attempt,
@@ -159,6 +119,7 @@ def context_of(driver: "Driver", call: Record) -> CallContext:
         payload=None if call.approval is None else call.approval.payload,
         on_progress=driver.tell_progress,
     )
+    return context
 
 
 def _hidden(driver: "Driver", call: Record, error: Exception) -> Failure:
@@ -193,7 +154,7 @@ async def _ask_approval(driver: "Driver", effect: AskApproval) -> None:
         case _:
             raise TypeError(f"on_approval returns True, False, Approve or Deny, not {type(verdict).__name__}")
     if event is not None:
-        driver.commit(event)
+        driver.finish(event)
 
 
 async def _judge_approval(driver: "Driver", effect: JudgeApproval) -> None:
@@ -206,13 +167,37 @@ async def _judge_approval(driver: "Driver", effect: JudgeApproval) -> None:
     except Exception:  # noqa: BLE001  a judge that fails lets a person decide
         logger.exception("needs_approval of tool %s failed; a person decides", call.tool)
     if driver.state.calls[effect.call_id].judging:
-        driver.commit(ApprovalJudged(driver.means.clock.now(), effect.call_id, needed))
+        driver.finish(ApprovalJudged(driver.means.clock.now(), effect.call_id, needed))
 
 
-async def _judge_stop(driver: "Driver") -> None:
+async def _judge_stop(driver: "Driver", _effect: JudgeStop) -> None:
     condition = driver.means.stop_when
     verdict: Any = condition(driver.state) if condition is not None else False
     stop = bool(await verdict if inspect.isawaitable(verdict) else verdict)
     if driver.state.phase is Phase.JUDGING:
-        driver.commit(StopJudged(driver.means.clock.now(), stop))
+        driver.finish(StopJudged(driver.means.clock.now(), stop))
 
+
+_WORK: dict[type, Callable[["Driver", Any], Coroutine[Any, Any, None]]] = {
+    AskModel: _ask_model,
+    Dispatch: _dispatch,
+    AskApproval: _ask_approval,
+    JudgeApproval: _judge_approval,
+    JudgeStop: _judge_stop,
+}
+
+
+def perform(driver: "Driver", effect: Effect) -> tuple[Coroutine[Any, Any, None], tuple[str, int]]:
+    """The work that an effect asks for, and the name under which it can be stopped."""
+    work = _WORK[type(effect)](driver, effect)
+    match effect:
+        case Dispatch():
+            return work, (effect.call_id, effect.attempt)
+        case AskModel():
+            return work, ("", effect.turn)
+        case AskApproval():
+            return work, (effect.call_id, DECIDING)
+        case JudgeApproval():
+            return work, (effect.call_id, JUDGING)
+        case _:
+            return work, ("", JUDGING)

@@ -1,7 +1,12 @@
-"""A piece of work that can be stopped from outside, in a task of its own or in the middle of somebody else's."""
+"""A piece of work that can be stopped from outside, in the task of whoever runs it.
+
+Most work of a run never waits: a model that is there, a tool that computes. So the first stretch runs as a plain call, and
+only what really suspends is given a task to cancel and timers to watch over it.
+"""
 
 import asyncio
-from collections.abc import Coroutine
+import types
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
 
@@ -12,46 +17,49 @@ class Stopped(Exception):
 class Scope:
     """Runs one coroutine in the current task. `stop` cancels just that, as `asyncio.timeout` does."""
 
-    __slots__ = ("_cancelling", "_requested", "_task", "stopped")
+    __slots__ = ("_cancelling", "_task", "stopped")
 
     def __init__(self) -> None:
         self._task: asyncio.Task[Any] | None = None
         self._cancelling = 0
-        self._requested = False
         self.stopped = False
 
     def stop(self) -> None:
-        """Cancel the work if it is under way, or keep it from starting."""
-        self.stopped = True
-        if self._task is not None and self._task is not _current_task():
-            self._requested = True
+        """Cancel the work if it waits, or as soon as it does."""
+        if self._task is not None and not self.stopped:
             self._task.cancel()
+        self.stopped = True
 
-    async def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do the work; raises `Stopped` when it was stopped, and lets every other cancellation through."""
-        if self.stopped:
-            work.close()
-            raise Stopped
+    @types.coroutine
+    def run(
+        self, work: Coroutine[Any, Any, None], on_wait: Callable[[], None]
+    ) -> Generator[Any, Any, None]:
+        """Do the work; `on_wait` is called once if it has to wait. Raises `Stopped` when it was stopped."""
+        try:
+            waits_for = work.send(None)
+        except StopIteration:
+            return
         task = asyncio.current_task()
         assert task is not None
-        self._task = task
-        self._cancelling = task.cancelling()
+        self._task, self._cancelling = task, task.cancelling()
+        if self.stopped:  # it was called off by its own doing, before it waited
+            task.cancel()
+        on_wait()
         try:
-            await work
+            while True:
+                try:
+                    sent = yield waits_for
+                except BaseException as error:  # noqa: BLE001  passed on to the work, as `await` would
+                    waits_for = work.throw(error)
+                else:
+                    waits_for = work.send(sent)
+        except StopIteration:
+            if self.stopped:  # it ended in spite of being cancelled
+                task.uncancel()
+                raise Stopped from None
         except asyncio.CancelledError as error:
-            if self._requested and task.uncancel() <= self._cancelling:
+            if self.stopped and task.uncancel() <= self._cancelling:
                 raise Stopped from error
             raise
-        else:
-            if self._requested:  # the work swallowed its cancellation
-                task.uncancel()
-                raise Stopped
         finally:
             self._task = None
-
-
-def _current_task() -> asyncio.Task[Any] | None:
-    try:
-        return asyncio.current_task()
-    except RuntimeError:
-        return None
