@@ -1,4 +1,4 @@
-"""Farhand: AI agents whose tools are defined once and run where they belong. A newcomer needs `tool`, `Agent`, and a model."""
+"""AI agents whose tools are defined once and run where they belong. A newcomer needs `tool`, `Agent` and a model."""
 
 from farhand.agent import Agent
 from farhand.calls import Call

@@ -1,6 +1,6 @@
-"""An agent: what a user writes down once - model, instructions, tools, limits - and the ways to run it in this process."""
+"""An agent: what a user writes down once (model, instructions, tools, limits), and how to run it in this process."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeAlias, cast, overload
 
 from msgspec import Raw, Struct
@@ -122,7 +122,9 @@ class Agent(Generic[Output]):
     ) -> LiveRun[Output]:
         """Run until the agent is done or waits for a client or a person; with `hold`, until it is done."""
         callbacks = Callbacks(on_call=on_call, on_approval=on_approval, on_update=on_update)
-        live = self.start(message, tools=tools, history=history, principal=principal, thread=thread, callbacks=callbacks)
+        live = self.start(
+            message, tools=tools, history=history, principal=principal, thread=thread, callbacks=callbacks
+        )
         return await live.wait(hold=hold)
 
     def stream(
@@ -139,7 +141,9 @@ class Agent(Generic[Output]):
     ) -> "Stream[Output]":
         """The same, as updates: `async for update in agent.stream("hi")`. `.run` is the run."""
         callbacks = Callbacks(on_call=on_call, on_approval=on_approval)
-        live = self.start(message, tools=tools, history=history, principal=principal, thread=thread, callbacks=callbacks)
+        live = self.start(
+            message, tools=tools, history=history, principal=principal, thread=thread, callbacks=callbacks
+        )
         return Stream(live, hold=hold)
 
     def start(
@@ -237,7 +241,7 @@ class Agent(Generic[Output]):
         )
 
     def _brought(self, tools: ClientTools) -> tuple[dict[str, Tool[Any, Any]], tuple[Definition, ...], list[str]]:
-        """What this run brings along: tools of the program, definitions from outside, and which of those are refused."""
+        """What this run brings along: the program's tools, definitions from outside, and which of those are refused."""
         if isinstance(tools, tuple) and not tools:
             return {}, (), []
         own: list[Tool[Any, Any]] = []
@@ -268,7 +272,7 @@ class Stream(Generic[Output]):
         """The run, to answer its calls or to read its result."""
         self._hold = hold
 
-    def __aiter__(self) -> AsyncIterator[Update]:
+    def __aiter__(self) -> AsyncGenerator[Update, None]:
         return self.run.updates(hold=self._hold)
 
 
@@ -303,4 +307,3 @@ def _by_name(tools: Iterable[Tool[Any, Any]]) -> dict[str, Tool[Any, Any]]:
             raise DuplicateToolName(f"two tools of one run are named {tool.name!r} ({clash!r} came first)")
         named[tool.name] = tool
     return named
-

@@ -37,7 +37,9 @@ async def what_time(zone: Annotated[str, Field(description="IANA name, such as E
 
 
 @tool
-def roll_dice(count: Annotated[int, Field(ge=1, le=20)] = 1, sides: Annotated[int, Field(ge=2, le=100)] = 6) -> list[int]:
+def roll_dice(
+    count: Annotated[int, Field(ge=1, le=20)] = 1, sides: Annotated[int, Field(ge=2, le=100)] = 6
+) -> list[int]:
     """Roll some dice.
 
     Args:
@@ -70,7 +72,7 @@ class Message(BaseModel):
     severity: Literal["info", "warning", "error"] = "info"
 
 
-show_message = tool.define("show_message", input=Message, output=Literal["shown"], description=str(Message.__doc__))
+show_message = tool.define("show_message", input=Message, output=str, description=str(Message.__doc__))
 """A client tool: only its definition is here, the terminal runs it."""
 
 

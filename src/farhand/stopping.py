@@ -37,7 +37,7 @@ def until(predicate: Callable[[Run], bool | Awaitable[bool]]) -> StopWhen:
 
 
 def max_turns(turns: int) -> StopWhen:
-    """Stop after this many replies. `Limits.max_turns` is the bound that always holds, with a last word for the model."""
+    """Stop after this many replies. `Limits.max_turns` always holds, and gives the model a last word."""
     return StopWhen(lambda run: run.turn >= turns)
 
 

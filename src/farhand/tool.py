@@ -4,7 +4,7 @@ A tool is a definition, perhaps with a function that runs it at its place. Witho
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 from msgspec import Raw, json, structs
 
@@ -20,8 +20,8 @@ from farhand.core.definition import (
     dump_definition,
     make_definition,
 )
-from farhand.places.running import CallContext
 from farhand.places.functions import Function, Judge, Signature, bind, bind_signature
+from farhand.places.running import CallContext
 from farhand.places.values import Codec, RawCodec, codec
 
 In = TypeVar("In")
@@ -122,6 +122,16 @@ class FunctionTool(Tool[dict[str, Any], Out], Generic[P, Out]):
         return self.wrapped(*args, **kwargs)
 
 
+class ToolDecorator(Protocol):
+    """What `@tool(…)` gives: makes a tool of a sync or async function."""
+
+    @overload
+    def __call__(self, function: Callable[P, Awaitable[Out]], /) -> FunctionTool[P, Out]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, Out], /) -> FunctionTool[P, Out]: ...
+
+
 class ToolMaker:
     """What `tool` is: a decorator, and `tool.define` for a definition without a function."""
 
@@ -141,7 +151,7 @@ class ToolMaker:
         needs_approval: bool | Callable[..., bool | Awaitable[bool]] = False,
         output: type[Any] | Schema | None = None,
         **settings: Unpack[Settings],
-    ) -> Callable[[Callable[P, Any]], FunctionTool[P, Any]]: ...
+    ) -> ToolDecorator: ...
 
     def __call__(
         self,
@@ -162,11 +172,11 @@ class ToolMaker:
             definition = _definition(
                 name or signature.name,
                 description or signature.description,
-                signature.input,
-                writes,
-                needs_approval,
-                Place.SERVER,
-                settings,
+                reads=signature.input,
+                writes=writes,
+                needs_approval=needs_approval,
+                place=Place.SERVER,
+                settings=settings,
             )
             judge = Judge(needs_approval, signature.input, spread=True) if callable(needs_approval) else None
             bound = bind_signature(function, signature, writes)
@@ -182,7 +192,7 @@ class ToolMaker:
         self,
         name: str,
         *,
-        input: type[In],  # noqa: A002
+        input: type[In],
         output: type[Out],
         description: str = "",
         needs_approval: bool | Callable[[In], bool | Awaitable[bool]] = False,
@@ -194,7 +204,7 @@ class ToolMaker:
         self,
         name: str,
         *,
-        input: type[In],  # noqa: A002
+        input: type[In],
         output: Schema | None = None,
         description: str = "",
         needs_approval: bool | Callable[[In], bool | Awaitable[bool]] = False,
@@ -206,7 +216,7 @@ class ToolMaker:
         self,
         name: str,
         *,
-        input: Schema | None = None,  # noqa: A002
+        input: Schema | None = None,
         output: type[Out],
         description: str = "",
         needs_approval: bool | Callable[[dict[str, Any]], bool | Awaitable[bool]] = False,
@@ -218,7 +228,7 @@ class ToolMaker:
         self,
         name: str,
         *,
-        input: Schema | None = None,  # noqa: A002
+        input: Schema | None = None,
         output: Schema | None = None,
         description: str = "",
         needs_approval: bool | Callable[[dict[str, Any]], bool | Awaitable[bool]] = False,
@@ -242,7 +252,15 @@ class ToolMaker:
         reads = RawCodec({"type": "object"}) if input is None else codec(input)
         writes = None if output is None else codec(output, output=True)
         text = description or (getattr(input, "__doc__", None) or "" if isinstance(input, type) else "")
-        definition = _definition(name, text.strip(), reads, writes, needs_approval, Place.CLIENT, settings)
+        definition = _definition(
+            name,
+            text.strip(),
+            reads=reads,
+            writes=writes,
+            needs_approval=needs_approval,
+            place=Place.CLIENT,
+            settings=settings,
+        )
         judge = Judge(needs_approval, reads, spread=False) if callable(needs_approval) else None
         return Tool(definition, reads=reads, writes=writes, judge=judge)
 
@@ -254,6 +272,7 @@ tool = ToolMaker()
 def _definition(
     name: str,
     description: str,
+    *,
     reads: Codec,
     writes: Codec | None,
     needs_approval: object,

@@ -124,7 +124,9 @@ class Story:
     def deny(self, call_id: str, **fields: Any) -> None:
         self.take(Denied(self.at, call_id, "ann", **fields))
 
-    def fire(self, call_id: str, kind: TimerKind = TimerKind.DEADLINE, *, after: float = 0, attempt: int | None = None) -> None:
+    def fire(
+        self, call_id: str, kind: TimerKind = TimerKind.DEADLINE, *, after: float = 0, attempt: int | None = None
+    ) -> None:
         self.at += round(after * 1000)
         self.take(TimerFired(self.at, call_id, kind, self.call(call_id).attempt if attempt is None else attempt))
 

@@ -52,6 +52,9 @@ IDE = [
 ]
 
 
+NAME = "Tool name must contain only alphanumeric characters, underscores, and hyphens"
+
+
 @pytest.fixture(autouse=True)
 def cache(monkeypatch):
     cache = ContentCache(1 << 20)
@@ -101,11 +104,7 @@ def test_an_empty_list_is_a_list():
         ([without("name")], "/0/name", "Invalid input: expected string, received undefined"),
         ([tool("")], "/0/name", "Too small: expected string to have >=1 characters"),
         ([tool("a" * 65)], "/0/name", "Too big: expected string to have <=64 characters"),
-        (
-            [tool("name\n")],
-            "/0/name",
-            "Tool name must contain only alphanumeric characters, underscores, and hyphens",
-        ),
+        ([tool("name\n")], "/0/name", NAME),
         ([without("description")], "/0/description", "Invalid input: expected string, received undefined"),
         ([tool(description=None)], "/0/description", "Invalid input: expected string, received null"),
         ([tool(description="")], "/0/description", "Too small: expected string to have >=1 characters"),
@@ -115,7 +114,7 @@ def test_an_empty_list_is_a_list():
         ([tool(parameters=[])], "/0/parameters", "Invalid input: expected object, received array"),
         ([tool(parameters={})], "/0/parameters/type", 'Invalid input: expected "object"'),
         ([tool(parameters={"type": "banana"})], "/0/parameters/type", 'Invalid input: expected "object"'),
-        ([wrapped("a b")], "/0/function/name", "Tool name must contain only alphanumeric characters, underscores, and hyphens"),
+        ([wrapped("a b")], "/0/function/name", NAME),
         ([tool(type="retrieval")], "/0/type", 'Invalid input: expected "function"'),
         ([{"function": tool()}], "/0/type", 'Invalid input: expected "function"'),
         ([{"type": "function", "function": 3}], "/0/function", "Invalid input: expected object, received number"),
@@ -344,8 +343,15 @@ def test_a_definition_can_be_made_of_values_bytes_and_raw():
 
 
 FULL = {
-    **{"title": "T", "version": "1", "deprecated": "use b", "tags": ["x"], "examples": [{"a": 1}], "timeout": 2.5},
-    **{"needsApproval": True, "effect": "pure", "output": {"type": "array"}},
+    "title": "T",
+    "version": "1",
+    "deprecated": "use b",
+    "tags": ["x"],
+    "examples": [{"a": 1}],
+    "timeout": 2.5,
+    "needsApproval": True,
+    "effect": "pure",
+    "output": {"type": "array"},
 }
 
 
@@ -355,12 +361,20 @@ def test_a_dumped_definition_is_read_back_as_it_was(fields, in_function):
     (definition,) = validate_tool_definitions([tool(**fields)])
     dumped = dump_definition(definition, wrapped=in_function)
     assert (dumped == wrapped(**fields)) if in_function else (dumped == tool(**fields))
-    assert validate_tool_definitions(json.dumps([dumped])) == (definition,)
+    compact = json.dumps([dumped], separators=(",", ":"))
+    assert validate_tool_definitions(compact) == (definition,)
 
 
 def test_a_definition_survives_being_stored():
-    definition = make_definition(tool(**{"output": {}, "examples": [1]}))
-    assert msgspec.json.decode(msgspec.json.encode(definition), type=type(definition)) == definition
+    definition = make_definition(tool(output={}, examples=[1]))
+    for kept in (definition, make_definition(tool())):
+        again = msgspec.json.decode(msgspec.json.encode(kept), type=type(kept))
+        assert again == kept
+        assert hash(again) == hash(kept)
+        assert again.output == kept.output or bytes(again.output) == bytes(kept.output)
+    assert definition != make_definition(tool(output={}, examples=[2]))
+    assert definition != "definition"
+    assert make_definition(structs.asdict(definition)) == definition
 
 
 def test_the_owners_definition_is_checked_by_the_owners_limits():

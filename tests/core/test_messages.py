@@ -12,7 +12,9 @@ def result(value: object) -> ToolMessage:
     return ToolMessage("c1", "label", "t", Outcome.OK, Raw(json.encode(value)))
 
 
-@pytest.mark.parametrize(("value", "text"), [(0, "0"), (False, "false"), ("", ""), (None, "null"), ([], "[]"), ({}, "{}")])
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0"), (False, "false"), ("", ""), (None, "null"), ([], "[]"), ({}, "{}")]
+)
 def test_a_falsy_result_reaches_the_model_as_it_is(value: object, text: str) -> None:
     assert result(value).text == text
     assert result(value).parts == ((Text(""),) if value == "" else (Json(value),))

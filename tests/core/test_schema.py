@@ -86,6 +86,16 @@ def test_types_have_their_json_names(value, name):
     assert arguments({"x": value}, x={"type": "string"}) == [f"Parameter x has wrong type: expected string, got {name}"]
 
 
+def test_a_key_of_digits_is_a_key():
+    schema = {"additionalProperties": {"type": "string", "items": False}}
+    keys = ["0", "007", "-1", "9" * 30, "+5", "00"]
+    assert [path for path, _ in reasons(schema, dict.fromkeys(keys[:5], 1))] == [f"/{key}" for key in keys[:5]]
+    assert reasons(schema, {"00": 1}) == [("/00", "has wrong type: expected string, got number")]
+    assert arguments({"5": 1}, **{"5": {"type": "string"}}) == [
+        "Parameter 5 has wrong type: expected string, got number"
+    ]
+
+
 def test_several_types_are_all_named():
     message = "Parameter x has wrong type: expected null or string, got number"
     assert arguments({"x": 1}, x={"type": ["string", "null"]}) == [message]
@@ -199,6 +209,7 @@ def test_what_is_no_json_value_is_not_valid():
     for value in ({1, 2}, {1: 2}, "\ud800", object()):
         (problem,) = compiled({"type": "integer"}).problems([value])
         assert problem.path == ""
+    assert not compiled({"type": "array"}).is_valid({1, 2})
     assert compiled({"enum": [[1]]}).problems({1: 2})[0].message == "is not a JSON value"
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 from msgspec import Raw, json
+from tests.core.story import ADD, Story, make_tool
 
 from farhand.core.call import CallState, Outcome
 from farhand.core.definition import Absent, Approval, Place, SideEffect
@@ -41,7 +42,6 @@ from farhand.core.messages import AssistantMessage, CallRequest, ToolMessage
 from farhand.core.pieces import Usage
 from farhand.core.run import Ending, Phase
 from farhand.core.step import ACCEPTS, HANDLERS, replay, step
-from tests.core.story import ADD, Story, make_tool
 
 
 def client(name: str = "pick", **fields: object) -> object:
@@ -900,5 +900,3 @@ def test_an_ended_call_is_not_known_to_further_events() -> None:
     for event in (Lost(1, first, 1), Lost(1, "nobody", 1), Claimed(1, "nobody", 1, "x")):
         with pytest.raises(IllegalChange):
             story.take(event)
-
-

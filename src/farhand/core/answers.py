@@ -1,7 +1,7 @@
 """Who may say what about a call: turns an answer, a decision or a cancellation into the event it deserves.
 
-The first valid answer wins; an equal repeat gets `None` (nothing to do, same reply), a different one `AnswerConflict`, a
-late one `CallGone`; a foreign call is answered exactly like an unknown one. `step` trusts the events made here.
+The first valid answer wins; an equal repeat gets `None` (nothing to do, same reply), a different one `AnswerConflict`,
+a late one `CallGone`; a foreign call is answered exactly like an unknown one. `step` trusts the events made here.
 """
 
 from typing import Any

@@ -23,6 +23,9 @@ from farhand.core.strict_json import BadJson, parse
 CACHE_BYTES = 32 << 20
 
 
+_NULL = Raw(b"null")
+
+
 class SideEffect(StrEnum):
     """What a second run of one call would do to the world."""
 
@@ -75,7 +78,8 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     description: str
     parameters: Raw
-    output: Raw | None = None
+    # msgspec cannot read `Raw | None` back, so that "no output schema" is stored as the JSON text `null`.
+    output_json: Raw = msgspec.field(default=_NULL, name="output")
     title: str | None = None
     place: Place = Place.CLIENT
     source: str = "client"
@@ -86,6 +90,18 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     examples: tuple[Raw, ...] = ()
     pin: str = ""
     """Changes whenever something changes that a person would want to approve again."""
+
+    @property
+    def output(self) -> Raw | None:
+        """The schema of results, if there is one."""
+        return None if bytes(self.output_json) == b"null" else self.output_json
+
+    # `Raw` compares by identity; two equal definitions must be equal after one of them was stored.
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Definition) and msgspec.json.encode(self) == msgspec.json.encode(other)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.pin))
 
 
 class InvalidToolDefinitions(UsageError, ValueError):
@@ -111,8 +127,8 @@ def make_definition(fields: Mapping[str, Any] | None = None, /, **more: Any) -> 
     given = {**(fields or {}), **more}
     given.pop("pin", None)
     given["parameters"] = _raw(given.get("parameters", {"type": "object"}))
-    if given.get("output") is not None:
-        given["output"] = _raw(given["output"])
+    if "output" in given:
+        given["output_json"] = _raw(given.pop("output"))
     if "examples" in given:
         given["examples"] = tuple(_raw(example) for example in given["examples"])
     definition = Definition(**given)

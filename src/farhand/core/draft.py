@@ -1,11 +1,8 @@
 """A reply that is still arriving: takes a model's pieces, gives live updates, and in the end the whole `Replied`.
 
-It is not part of a run and not stored: a crash in mid-reply drops it and the model is asked again. Its calls move by the
-same table as all others. Text is kept in pieces and joined once.
+It is not part of a run and not stored: a crash in mid-reply drops it and the model is asked again. Its calls move by
+the same table as all others. Text is kept in pieces and joined once.
 """
-
-from collections.abc import Callable, Mapping
-from typing import Any
 
 from farhand.core.call import Call, Change, move
 from farhand.core.errors import ModelBroke
@@ -45,7 +42,22 @@ class Draft:
         """Take one piece; a `ToolStart` comes with the new call's id. Raises `ModelBroke`."""
         if self._finish is not None:
             raise ModelBroke(f"{type(piece).__name__} came after Done")
-        return _FEED[type(piece)](self, piece, at, call_id)
+        match piece:
+            case TextDelta():
+                return self._add_text(piece, at)
+            case ToolArgsDelta():
+                return self._more(self._running(piece.index), piece.index, piece.text, at)
+            case ToolStart():
+                return self._start(piece, at, call_id)
+            case ToolEnd():
+                return self._end(piece, at)
+            case ReasoningDelta():
+                return self._add_reasoning(piece, at)
+            case Usage():
+                self._usage += piece
+            case Done():
+                self._close(piece)
+        return None
 
     def reply(self, at: int) -> Replied:
         """The whole reply. Raises `ModelBroke` when the stream ended before `Done`."""
@@ -54,13 +66,13 @@ class Draft:
         calls = tuple(self._requests[index] for index in self._calls)
         return Replied(at, "".join(self._text), self._thoughts(), calls, self._usage, self._finish)
 
-    def _add_text(self, piece: TextDelta, at: int, _call_id: str) -> Update:
+    def _add_text(self, piece: TextDelta, at: int) -> Update:
         offset = self._text_length
         self._text.append(piece.text)
         self._text_length = offset + len(piece.text)
         return TextStreamed(self._seq, at, self._turn, offset, piece.text)
 
-    def _add_reasoning(self, piece: ReasoningDelta, at: int, _call_id: str) -> Update:
+    def _add_reasoning(self, piece: ReasoningDelta, at: int) -> Update:
         offset = self._reasoning_length
         self._reasoning.append(piece)
         self._reasoning_length = offset + len(piece.text)
@@ -73,10 +85,7 @@ class Draft:
         self._streamed[piece.index] = 0
         return CallNamed(self._seq, at, call_id, piece.name, self._turn)
 
-    def _stream(self, piece: ToolArgsDelta, at: int, _call_id: str) -> Update:
-        return self._more(self._running(piece.index), piece.index, piece.text, at)
-
-    def _end(self, piece: ToolEnd, at: int, _call_id: str) -> Update | None:
+    def _end(self, piece: ToolEnd, at: int) -> Update | None:
         """Arguments that came in one piece pass through `input-streaming` as well."""
         call = self._running(piece.index)
         self._requests[piece.index] = CallRequest(call.id, call.label, call.tool, piece.arguments)
@@ -90,10 +99,7 @@ class Draft:
         self._streamed[index] = offset + len(text)
         return CallStreamed(self._seq, at, call.id, offset, text)
 
-    def _use(self, piece: Usage, _at: int, _call_id: str) -> None:
-        self._usage += piece
-
-    def _close(self, piece: Done, _at: int, _call_id: str) -> None:
+    def _close(self, piece: Done) -> None:
         unfinished = [call.tool for index, call in self._calls.items() if index not in self._requests]
         if unfinished:
             raise ModelBroke(f"the calls of {', '.join(unfinished)} were never ended")
@@ -117,14 +123,3 @@ class Draft:
         if any(words):
             blocks.append(Reasoning("".join(words)))
         return tuple(blocks)
-
-
-_FEED: Mapping[type, Callable[[Draft, Any, int, str], Update | None]] = {
-    TextDelta: Draft._add_text,
-    ToolArgsDelta: Draft._stream,
-    ReasoningDelta: Draft._add_reasoning,
-    ToolStart: Draft._start,
-    ToolEnd: Draft._end,
-    Usage: Draft._use,
-    Done: Draft._close,
-}

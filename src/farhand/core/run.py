@@ -1,4 +1,4 @@
-"""A run between two events: the value, its phases, and what can be read off it. `step` changes it, nothing else does."""
+"""A run between two events: the value, its phases, and what can be read off it. Only `step` changes it."""
 
 from enum import StrEnum
 

@@ -183,7 +183,7 @@ def _cut(text: str, limit: int = _MAX_TEXT) -> str:
 def _faults_of(errors: Iterable[jsonschema_rs.ValidationError], value: object) -> list[Fault]:
     faults: list[Fault] = []
     for error in errors:
-        path = tuple(error.instance_path)
+        path, found = _at(value, error.instance_path)
         kind = error.kind
         rule = kind.name
         match kind:
@@ -194,20 +194,31 @@ def _faults_of(errors: Iterable[jsonschema_rs.ValidationError], value: object) -
             case jsonschema_rs.ValidationErrorKind.UnevaluatedProperties(unexpected=names):
                 faults.extend(((*path, name), "is not allowed", rule) for name in names)
             case jsonschema_rs.ValidationErrorKind.Type(types=types):
-                faults.append((path, _type_reason(types, _at(value, path)), rule))
+                faults.append((path, _type_reason(types, found), rule))
             case jsonschema_rs.ValidationErrorKind.AnyOf(context=branches):
-                faults.append((path, _branch_reason(branches, value, path), rule))
+                faults.append((path, _branch_reason(branches, value, path, found), rule))
             case jsonschema_rs.ValidationErrorKind.OneOfNotValid(context=branches):
-                faults.append((path, _branch_reason(branches, value, path), rule))
+                faults.append((path, _branch_reason(branches, value, path, found), rule))
             case _:
                 faults.append((path, _reason(rule, error), rule))
     return faults
 
 
-def _at(value: object, path: Path) -> object:
-    for token in path:
-        value = cast("dict[Token, object]", value)[token]
-    return value
+def _at(value: object, reported: Iterable[Token]) -> tuple[Path, object]:
+    """The true path and what lies there: the validator reports a key of digits as a number."""
+    path: list[Token] = []
+    for token in reported:
+        if isinstance(value, dict):
+            members = cast("dict[str, object]", value)
+            key = str(token)
+            if key not in members:  # "007" is reported as 7, "+7" too
+                key = next((name for name in members if name.lstrip("+0") == key.lstrip("0")), key)
+            path.append(key)
+            value = members.get(key)
+        else:
+            path.append(token)
+            value = cast("list[object]", value)[cast("int", token)]
+    return tuple(path), value
 
 
 def _type_reason(types: list[str], value: object) -> str:
@@ -217,14 +228,16 @@ def _type_reason(types: list[str], value: object) -> str:
     return f"has wrong type: expected {' or '.join(types)}, got {got}"
 
 
-def _branch_reason(branches: list[list[jsonschema_rs.ValidationError]], value: object, path: Path) -> str:
+def _branch_reason(
+    branches: list[list[jsonschema_rs.ValidationError]], value: object, path: Path, found: object
+) -> str:
     """Why no branch fits: the types if only they are wrong (a value or null), else the first fault of each branch."""
     firsts = [_faults_of(branch[:1], value)[0] for branch in branches[:4] if branch]
-    types = [branch[0].kind for branch in branches if len(branch) == 1 and tuple(branch[0].instance_path) == path]
+    types = [branch[0].kind for branch in branches if len(branch) == 1 and len(branch[0].instance_path) == len(path)]
     kinds = [kind for kind in types if isinstance(kind, jsonschema_rs.ValidationErrorKind.Type)]
     expected = [name for kind in kinds for name in kind.types]
     if kinds and len(kinds) == len(branches):
-        return _type_reason(list(dict.fromkeys(expected)), _at(value, path))
+        return _type_reason(list(dict.fromkeys(expected)), found)
     reasons = [_cut(f"{_shown(at[len(path) :])} {message}".strip(), 80) for at, message, _ in firsts]
     return _cut(f"fits none of {len(branches)} forms: " + "; ".join(dict.fromkeys(reasons)), 320)
 

@@ -48,7 +48,7 @@ from farhand.core.events import (
 )
 from farhand.core.messages import AssistantMessage
 from farhand.core.run import Ending, Phase, Run
-from farhand.core.turn import admit, advance, ask_approval, back_off, dispatch, finish, next_turn, retry
+from farhand.core.turn import admit, advance, ask_approval, back_off, finish, next_turn, retry
 from farhand.core.work import Work
 
 _ANY_TIME: frozenset[type] = frozenset({RunCancelled, Recovered, TimerFired})

@@ -1,4 +1,4 @@
-"""What follows from a reply: calls are admitted, approved, dispatched within the limits, and the next turn asked for."""
+"""What follows from a reply: calls are admitted, approved, dispatched within the limits; then the next turn begins."""
 
 from hashlib import sha256
 

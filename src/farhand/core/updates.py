@@ -1,4 +1,4 @@
-"""What a run tells whoever watches it: numbered, typed, and derived from what an event changed. Never a cause of anything.
+"""What a run tells whoever watches it: numbered, typed, derived from what an event changed. Never a cause of anything.
 
 Updates marked "live" come from a reply or a tool that is under way and are not repeated to later watchers; the stored
 ones tell the whole story without them. `seq` counts stored updates; a live one carries the number before it.
@@ -256,28 +256,33 @@ CallUpdate: TypeAlias = (
 def updates(before: Run | None, event: Event, after: Run, seq: int) -> list[Update]:
     """What `event` changed, for watchers. `seq` is the number of the last update before these."""
     at = event.at
-    out: list[Update] = []
     if before is None:
-        out.append(RunStarted(seq + 1, at, after.id, after.thread))
-    elif isinstance(event, Replied):
+        started = RunStarted(seq + 1, at, after.id, after.thread)
+        return [started, TurnStarted(seq + 2, at, after.turn, not after.final)]
+    out: list[Update] = []
+    if isinstance(event, Replied):
         usage, calls = event.usage, len(event.calls)
         out.append(ReplyEnded(seq + 1, at, before.turn, event.text, calls, event.finish, usage))
-    if before is not None and before.order is not after.order:
+    if before.order is not after.order:
         for call_id in after.order:
             _new_call(out, after, after.calls[call_id], at, seq)
-    elif before is not None and before.calls is not after.calls:
+    elif before.calls is not after.calls:
         for call_id in after.order:
             old, new = before.calls[call_id], after.calls[call_id]
             if old is not new:
                 _changed_call(out, old, new, at, seq)
+    _changed_run(out, before, after, at, seq)
+    return out
+
+
+def _changed_run(out: list[Update], before: Run, after: Run, at: int, seq: int) -> None:
     if after.ending is not None:
-        if before is None or before.ending is None:
+        if before.ending is None:
             out.append(_run_ended(after, at, seq + len(out) + 1))
-    elif before is None or before.turn != after.turn:
+    elif before.turn != after.turn:
         out.append(TurnStarted(seq + len(out) + 1, at, after.turn, not after.final))
     elif after.calls is not before.calls and after.waiting and not before.waiting:
         out.append(RunWaiting(seq + len(out) + 1, at, tuple(call.id for call in after.open_calls)))
-    return out
 
 
 def _new_call(out: list[Update], run: Run, call: Call, at: int, seq: int) -> None:

@@ -4,4 +4,16 @@ from farhand.models.base import Model, Request, resolve
 from farhand.models.manual import Manual, manual
 from farhand.models.scripted import Recorder, Scripted, Turn, Use, record, scripted
 
-__all__ = ["Manual", "Model", "Recorder", "Request", "Scripted", "Turn", "Use", "manual", "record", "resolve", "scripted"]
+__all__ = [
+    "Manual",
+    "Model",
+    "Recorder",
+    "Request",
+    "Scripted",
+    "Turn",
+    "Use",
+    "manual",
+    "record",
+    "resolve",
+    "scripted",
+]

@@ -94,7 +94,7 @@ class Scripted:
 
 
 def scripted(script: Script) -> Scripted:
-    """A model that follows `script`: strings are answers, `Use` and `Turn` say more, a function decides by the request."""
+    """A model that follows `script`: strings are answers, `Use` and `Turn` say more, a function decides by request."""
     return Scripted(script)
 
 

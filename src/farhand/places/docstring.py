@@ -3,7 +3,9 @@
 import inspect
 import re
 
-_SECTION = re.compile(r"^(args|arguments|parameters|params|returns?|raises|yields|examples?|notes?)\s*:?\s*$", re.IGNORECASE)
+_SECTION = re.compile(
+    r"^(args|arguments|parameters|params|returns?|raises|yields|examples?|notes?)\s*:?\s*$", re.IGNORECASE
+)
 _GOOGLE = re.compile(r"^(?P<name>\*{0,2}\w+)\s*(?:\([^)]*\))?\s*:\s*(?P<text>.*)$")
 _SPHINX = re.compile(r"^:param\s+(?:[^:]*\s)?(?P<name>\w+)\s*:\s*(?P<text>.*)$")
 _PARAMETERS = ("args", "arguments", "parameters", "params")

@@ -1,16 +1,16 @@
-"""Python functions as tools: what a signature says, and how a call reaches the function. Nothing here decides anything."""
+"""Python functions as tools: what a signature says, and how a call reaches the function. It decides nothing."""
 
 import asyncio
 import contextvars
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, get_type_hints
 
 from msgspec import Raw, json
 
 from farhand.core.errors import ToolError, UsageError
-from farhand.places.running import CallContext
 from farhand.places.docstring import read_docstring
+from farhand.places.running import CallContext
 from farhand.places.values import Codec, codec, dump, dump_result, strip_titles
 
 _EXACT = (str, int, bool)
@@ -91,7 +91,13 @@ class Function:
     """A Python function that runs a tool: checked arguments in, JSON out."""
 
     def __init__(
-        self, function: Callable[..., Any], *, reads: Codec, writes: Codec | None, spread: bool, context_name: str | None
+        self,
+        function: Callable[..., Any],
+        *,
+        reads: Codec,
+        writes: Codec | None,
+        spread: bool,
+        context_name: str | None,
     ) -> None:
         self.function = function
         self._reads = reads
@@ -124,14 +130,14 @@ class Function:
 
 def bind(function: Callable[..., Any], reads: Codec, writes: Codec | None) -> Function:
     """A function that takes the whole input as its first parameter, and perhaps a context."""
-    return Function(function, reads=reads, writes=writes, spread=False, context_name=_context_name(function, _hints(function)))
+    return Function(
+        function, reads=reads, writes=writes, spread=False, context_name=_context_name(function, _hints(function))
+    )
 
 
 def bind_signature(function: Callable[..., Any], signature: Signature, writes: Codec | None) -> Function:
     """A function that takes the input's properties as its parameters."""
-    return Function(
-        function, reads=signature.input, writes=writes, spread=True, context_name=signature.context_name
-    )
+    return Function(function, reads=signature.input, writes=writes, spread=True, context_name=signature.context_name)
 
 
 class Judge:
@@ -168,8 +174,8 @@ async def in_thread(function: Callable[..., Any], *positional: Any, **keywords: 
     """Run a function that blocks in a thread, in this task's context."""
     context = contextvars.copy_context()
     loop = asyncio.get_running_loop()
-    result = await loop.run_in_executor(None, lambda: context.run(function, *positional, **keywords))
-    return await result if isinstance(result, Awaitable) else result
+    result: Any = await loop.run_in_executor(None, lambda: context.run(function, *positional, **keywords))
+    return await result if inspect.isawaitable(result) else result
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:

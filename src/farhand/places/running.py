@@ -7,7 +7,17 @@ from typing import Any
 class CallContext:
     """Ask for it with a parameter of this type: `async def move(x: int, context: CallContext)`."""
 
-    __slots__ = ("_on_progress", "attempt", "call_id", "cancelled", "payload", "principal", "run_id", "thread_id", "tool")
+    __slots__ = (
+        "_on_progress",
+        "attempt",
+        "call_id",
+        "cancelled",
+        "payload",
+        "principal",
+        "run_id",
+        "thread_id",
+        "tool",
+    )
 
     def __init__(
         self,

@@ -1,19 +1,23 @@
-"""Python types as JSON: a type's schema, checked arguments into its values, and results out. pydantic is imported only here,
-and only when a tool uses a type."""
+"""Python types as JSON: a type's schema, checked arguments into its values, and results out.
+
+pydantic is imported only here and in `functions`, and only when a tool uses a type.
+"""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from msgspec import Raw, json
 
 from farhand.core.errors import UsageError
-from farhand.core.messages import Binary, Json, Part, Text
+from farhand.core.messages import Binary, Json, Text
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 T = TypeVar("T")
 
+_DATA = ("default", "const", "enum", "examples")
+_NAMED = ("properties", "$defs")
 _SCALARS = (str, int, bool, type(None))
 
 
@@ -71,7 +75,7 @@ class TypedCodec(Generic[T]):
             return json.encode(value)
         try:
             return self._adapter.dump_json(value, warnings="error", by_alias=True)
-        except Exception as error:  # noqa: BLE001  pydantic raises several classes for a value of another type
+        except Exception as error:
             if "PydanticSerialization" in type(error).__name__:
                 return dump(value)
             raise
@@ -93,15 +97,17 @@ def plain_schema(adapter: "TypeAdapter[Any]", *, output: bool = False) -> dict[s
 def strip_titles(schema: Any, *, names: bool = False) -> Any:
     """A copy without generated `title`; below `properties` and `$defs` the keys are names and stay."""
     if isinstance(schema, list):
-        return [strip_titles(item) for item in schema]
+        return [strip_titles(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
-    return {
-        key: strip_titles(value, names=key in ("properties", "$defs") and not names)
-        if key not in ("default", "const", "enum", "examples")
-        else value
-        for key, value in schema.items()
+    kept = {
+        key: value
+        for key, value in cast("dict[str, Any]", schema).items()
         if names or key != "title" or not isinstance(value, str)
+    }
+    return {
+        key: value if key in _DATA and not names else strip_titles(value, names=key in _NAMED and not names)
+        for key, value in kept.items()
     }
 
 
@@ -117,9 +123,10 @@ def dump_result(value: Any, write: Callable[[Any], bytes]) -> tuple[bytes, bool]
     """A tool's result as JSON, and whether it is a list of parts (text, files) instead of a value."""
     if isinstance(value, Text | Json | Binary):
         return json.encode((value,)), True
-    if isinstance(value, list | tuple) and value and all(isinstance(item, Text | Json | Binary) for item in value):
-        parts: tuple[Part, ...] = tuple(value)
-        return json.encode(parts), True
+    if isinstance(value, list | tuple) and value:
+        items = tuple(cast("list[Any]", value))
+        if all(isinstance(item, Text | Json | Binary) for item in items):
+            return json.encode(items), True
     return write(value), False
 
 
@@ -134,7 +141,7 @@ def _has_infinite(value: Any) -> bool:
     if isinstance(value, float):
         return value != value or value in (float("inf"), float("-inf"))
     if isinstance(value, Mapping):
-        return any(_has_infinite(item) for item in value.values())
+        return any(_has_infinite(item) for item in cast("Mapping[Any, Any]", value).values())
     if isinstance(value, list | tuple | set):
-        return any(_has_infinite(item) for item in value)
+        return any(_has_infinite(item) for item in cast("list[Any]", value))
     return False

@@ -39,7 +39,9 @@ class Decisions:
 
     def keep(self, principal: str, memory: Memory) -> None:
         """Add a decision; it takes the place of an earlier one about the same."""
-        kept = [old for old in self.of(principal) if (old.pin, old.arguments_hash) != (memory.pin, memory.arguments_hash)]
+        kept = [
+            old for old in self.of(principal) if (old.pin, old.arguments_hash) != (memory.pin, memory.arguments_hash)
+        ]
         self._memory[principal] = (*kept, memory)
 
     def forget(self, principal: str) -> None:

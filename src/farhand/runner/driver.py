@@ -7,7 +7,7 @@ side. Whatever is under way has a `Scope`, so that it can be stopped by name.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -89,7 +89,7 @@ class Driver:
         self._wake()
 
     def finish(self, event: Event) -> None:
-        """Take the event that a piece of work ends with: step, keep it, tell the watchers, note what the run asks for."""
+        """Take the event that a piece of work ends with: step, keep it, tell the watchers, note what is asked for."""
         before = self._state
         after, effects = step(before, event)
         self._state = after
@@ -102,11 +102,7 @@ class Driver:
                     self._forget(update.call_id)
         self._tell(told)
         for effect in effects:
-            at_once = _AT_ONCE.get(type(effect))
-            if at_once is None:
-                self._asked.append(effect)
-            else:
-                at_once(self, effect)
+            self._take(effect)
 
     def tell_live(self, update: Update) -> None:
         """Pass on an update that is not stored."""
@@ -144,19 +140,26 @@ class Driver:
 
     # Effects
 
-    def _withdraw(self, effect: Withdraw) -> None:
-        context = self.contexts.get(effect.call_id)
-        if context is not None:
-            context.cancelled = True
-        self._stop((effect.call_id, effect.attempt))
+    def _take(self, effect: Effect) -> None:
+        """Do at once what takes no time, and line up the rest."""
+        match effect:
+            case SetTimer():
+                self._set_timer(effect)
+            case Withdraw(call_id=call_id, attempt=attempt):
+                if call_id in self.contexts:
+                    self.contexts[call_id].cancelled = True
+                self._stop((call_id, attempt))
+            case StopModel(turn=turn):
+                self._stop(("", turn))
+            case Memorise(principal=principal, memory=memory):
+                self.means.decisions.keep(principal, memory)
+            case _:
+                self._asked.append(effect)
 
     def _stop(self, key: tuple[str, int]) -> None:
         scope = self._scopes.get(key)
         if scope is not None:
             scope.stop()
-
-    def _memorise(self, effect: Memorise) -> None:
-        self.means.decisions.keep(effect.principal, effect.memory)
 
     def _set_timer(self, timer: SetTimer) -> None:
         """Note a timer. It is armed only once the driver really waits: most calls have ended by then."""
@@ -225,10 +228,11 @@ class Driver:
         finally:
             self._rest()
 
-    async def driving(self, *, hold: bool = False) -> AsyncIterator[None]:
-        """Drive in a task of its own and yield whenever there is news, at least once at the end."""
+    async def driving(self, *, hold: bool = False) -> AsyncGenerator[None, None]:
+        """Drive in a task of its own and yield whenever there is news, also at the beginning and the end."""
         task = asyncio.ensure_future(self.drive(hold=hold))
         try:
+            yield
             while not task.done():
                 news = self._expect_news()
                 await asyncio.wait((task, news), return_when=asyncio.FIRST_COMPLETED)
@@ -239,6 +243,7 @@ class Driver:
             if not task.done():
                 task.cancel()
                 await asyncio.wait((task,))
+                await self._abort()  # a task that had not begun has not done so itself
 
     def _at_rest(self, *, hold: bool) -> bool:
         if self._asked or self._tasks:
@@ -308,12 +313,3 @@ class Driver:
     async def _wait_for_news(self) -> None:
         self._on_wait()
         await self._expect_news()
-
-
-_AT_ONCE: dict[type, Callable[[Driver, Any], None]] = {
-    SetTimer: Driver._set_timer,
-    Withdraw: Driver._withdraw,
-    StopModel: lambda driver, effect: driver._stop(("", effect.turn)),
-    Memorise: Driver._memorise,
-}
-"""Effects that take no time; all others are lined up and performed."""

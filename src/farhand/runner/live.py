@@ -1,7 +1,8 @@
-"""A run as its owner holds it: what it is, what others may say about its calls, and going on. `driver` does the work."""
+"""A run as its owner holds it: what it is, what others may say about its calls, going on. `driver` does the work."""
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from typing import Any, Generic, Literal, TypeVar, cast
 
 from msgspec import UNSET, Struct, UnsetType, json
@@ -122,7 +123,13 @@ class LiveRun(Generic[Output]):
         return self._say(answers.answer, call_id, principal, raw, attempt=attempt, multipart=multipart)
 
     def fail(
-        self, call_id: str, message: str, *, code: str = "tool_failed", principal: str | None = None, attempt: int | None = None
+        self,
+        call_id: str,
+        message: str,
+        *,
+        code: str = "tool_failed",
+        principal: str | None = None,
+        attempt: int | None = None,
     ) -> Receipt:
         """A client's word that its call failed; the model is told `message`."""
         return self._say(answers.fail, call_id, principal, Failure(code, message, retryable=True), attempt=attempt)
@@ -185,14 +192,15 @@ class LiveRun(Generic[Output]):
         """Call `watcher` with every further update; returns what ends that."""
         return self._driver.watch(watcher)
 
-    async def updates(self, *, hold: bool = False) -> AsyncIterator[Update]:
+    async def updates(self, *, hold: bool = False) -> AsyncGenerator[Update, None]:
         """Go on like `wait`, and give every update as it comes. Leaving the loop early cancels the run."""
         backlog: deque[Update] = deque()
         unwatch = self._driver.watch(backlog.append)
         try:
-            async for _ in self._driver.driving(hold=hold):
-                while backlog:
-                    yield backlog.popleft()
+            async with aclosing(self._driver.driving(hold=hold)) as news:
+                async for _ in news:
+                    while backlog:
+                        yield backlog.popleft()
         finally:
             unwatch()
 

@@ -1,4 +1,4 @@
-"""What each effect means in this process: one coroutine a kind, which does the work and commits the event that answers it."""
+"""What each effect means in this process: one coroutine a kind, which does the work and commits the answering event."""
 
 import inspect
 import logging
@@ -46,7 +46,7 @@ async def _ask_model(driver: "Driver", effect: AskModel) -> None:
         event = draft.reply(clock.now())
     except ModelError as error:
         event = ModelFailed(clock.now(), Failure(error.code, str(error), retryable=error.retryable))
-    except Exception as error:  # noqa: BLE001  whatever an adapter raises ends the run, never the program
+    except Exception as error:
         logger.exception("model %s failed", driver.means.model.name)
         event = ModelFailed(clock.now(), Failure("model_failed", f"the model failed: {type(error).__name__}"))
     finally:
@@ -164,7 +164,7 @@ async def _judge_approval(driver: "Driver", effect: JudgeApproval) -> None:
     try:
         if tool is not None and tool.judge is not None:
             needed = await tool.judge.needed(json.decode(call.arguments))
-    except Exception:  # noqa: BLE001  a judge that fails lets a person decide
+    except Exception:
         logger.exception("needs_approval of tool %s failed; a person decides", call.tool)
     if driver.state.calls[effect.call_id].judging:
         driver.finish(ApprovalJudged(driver.means.clock.now(), effect.call_id, needed))

@@ -7,7 +7,7 @@ from farhand.runner.live import LiveRun
 
 
 class RecentRuns:
-    """Runs by id, the oldest forgotten first. A second `resume` of the same run gets the run that is already on its way."""
+    """Runs by id, the oldest forgotten first. A second `resume` of a run gets the one that is already on its way."""
 
     def __init__(self, size: int = 1000) -> None:
         self._size = size

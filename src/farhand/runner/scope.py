@@ -1,7 +1,7 @@
 """A piece of work that can be stopped from outside, in the task of whoever runs it.
 
-Most work of a run never waits: a model that is there, a tool that computes. So the first stretch runs as a plain call, and
-only what really suspends is given a task to cancel and timers to watch over it.
+Most work of a run never waits: a model that is there, a tool that computes. So the first stretch runs as a plain call,
+and only what really suspends is given a task to cancel and timers to watch over it.
 """
 
 import asyncio
@@ -31,9 +31,7 @@ class Scope:
         self.stopped = True
 
     @types.coroutine
-    def run(
-        self, work: Coroutine[Any, Any, None], on_wait: Callable[[], None]
-    ) -> Generator[Any, Any, None]:
+    def run(self, work: Coroutine[Any, Any, None], on_wait: Callable[[], None]) -> Generator[Any, Any, None]:
         """Do the work; `on_wait` is called once if it has to wait. Raises `Stopped` when it was stopped."""
         try:
             waits_for = work.send(None)

@@ -1,4 +1,4 @@
-"""Fakes for your own tests: a clock that you move by hand. `farhand.scripted` and `farhand.manual` are the fake models."""
+"""Fakes for your own tests: a clock that you move by hand. `scripted` and `manual` of `farhand` are the fake models."""
 
 from farhand.testing.clock import VirtualClock
 
