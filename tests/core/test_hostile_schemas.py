@@ -204,7 +204,17 @@ def test_a_pattern_over_the_largest_value_stays_linear(pattern):
 WORST = {
     "patterns": ({"type": "array", "items": {"type": "string", "pattern": "([a-z]*[0-9]*)*x$"}}, ["a1" * 50] * 2500),
     "branches": ({"type": "array", "items": {"anyOf": [{"type": "null"}, {"type": "object"}] * 90}}, [1] * 130_000),
+    "multiples": (
+        {"type": "array", "items": {"allOf": [{"type": "number", "multipleOf": 0.01}] * 150}},
+        [1e300] * 40_000,
+    ),
+    "few multiples": ({"type": "array", "items": {"type": "number", "multipleOf": 0.01}}, [1e300] * 3000),
+    "many forms": ({"type": "array", "items": {"allOf": [{"type": "integer"}] * 150}}, [1] * 19_000),
     "unique": ({"type": "array", "uniqueItems": True}, [[at] for at in range(40_000)]),
+    "long text": (
+        {"allOf": [{"type": "string", "pattern": f"(.*a.*){{8}}x{{{at}}}"} for at in range(60)]},
+        "a b" * 87_000,
+    ),
     "enum": ({"type": "array", "items": {"enum": [f"value{at}" for at in range(100)]}}, ["value99"] * 26_000),
 }
 
@@ -218,7 +228,7 @@ def test_the_worst_accepted_schemas_are_answered_in_bounded_time(name, record_pr
     schema.problems(value)
     spent = time.perf_counter() - start
     record_property("worst accepted schema", f"{name}: {spent * 1e3:.1f} ms")
-    assert spent < 1.0
+    assert spent < 0.5
 
 
 JSON_BOMBS = {

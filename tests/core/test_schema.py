@@ -40,6 +40,11 @@ def test_valid_arguments_have_no_problems():
     assert arguments({"n": 2}, n={"type": "integer"}) == []
 
 
+def test_falsy_values_are_values_and_valid_ones_have_no_problems():
+    for value in (0, False, None, "", [], {}):
+        assert compiled({"const": value}).problems(value) == ()
+
+
 @pytest.mark.parametrize("value", [None, [], "x", 3, True])
 def test_arguments_must_be_an_object(value):
     assert arguments(value) == ["Arguments are not valid: must be an object."]
@@ -186,6 +191,16 @@ def test_a_large_value_gets_its_first_problem_only():
     assert len(schema.problems(list(range(3000)))) == 1
     costly = compiled({"items": {"allOf": [{"type": "string"}] * 150}})
     assert len(costly.problems(list(range(1900)))) == 1
+
+
+def test_a_value_too_large_for_a_heavy_schema_is_refused_without_work():
+    heavy = compiled({"items": {"allOf": [{"multipleOf": 0.01}] * 100}})
+    assert heavy.is_valid([1.25] * 900)
+    assert not heavy.is_valid([1.25] * 1100)
+    assert not heavy.is_valid([1e300] * 100)
+    assert [problem.rule for problem in heavy.problems([1.25] * 1100)] == ["work"]
+    light = compiled({"items": {"multipleOf": 0.01}})
+    assert light.is_valid([1.25] * 40_000)
 
 
 def deep(levels):

@@ -20,7 +20,7 @@ def parameters_of(definition: Definition) -> Schema:
 
 def output_of(definition: Definition) -> Schema:
     """What the tool's results are held against; only for a definition that has an output schema."""
-    return _find(_outputs, definition.pin, lambda: definition.output)
+    return _find(_outputs, definition.pin, lambda: definition.output_json)
 
 
 def _find(known: dict[str, Schema], pin: str, raw: Callable[[], Raw]) -> Schema:
