@@ -588,7 +588,9 @@ async def test_an_approval_survives_json() -> None:
     assert told(again)[0].endswith("wiped b")
 
 
-@pytest.mark.parametrize(("verdict", "outcome"), [(True, Outcome.OK), (False, Outcome.DENIED), (Deny("x"), Outcome.DENIED)])
+@pytest.mark.parametrize(
+    ("verdict", "outcome"), [(True, Outcome.OK), (False, Outcome.DENIED), (Deny("x"), Outcome.DENIED)]
+)
 async def test_a_resumed_run_takes_plain_decisions(verdict: Any, outcome: Outcome) -> None:
     @tool(needs_approval=True)
     async def wipe() -> None:
@@ -622,6 +624,22 @@ async def test_one_answer_delivered_twice_at_once_has_one_effect() -> None:
     assert (len(effects), len(model.requests)) == (1, 3)
     with pytest.raises(AnswerConflict):
         await agents[0].resume(data, {call: {"x": 2}})
+
+
+async def test_what_was_answered_before_the_run_goes_on_is_not_asked_again() -> None:
+    @tool(needs_approval=True)
+    async def wipe() -> str:
+        """Wipe."""
+        return "wiped"
+
+    def never(call: Call[Any, Any]) -> Any:
+        raise AssertionError(call)
+
+    agent = Agent(scripted([Turn("", Use("wipe"), Use("pick", {"n": 1})), "ok"]), tools=[wipe, pick])
+    run = await agent.run("hi")
+    asked, picked = (call.id for call in run.pending)
+    again = await agent.resume(run.to_json(), {picked: {}}, decisions={asked: True}, on_call=never, on_approval=never)
+    assert told(again) == ["wiped", "{}"]
 
 
 async def test_the_memory_of_resumed_runs_is_bounded() -> None:

@@ -370,7 +370,6 @@ def test_a_definition_survives_being_stored():
     for kept in (definition, make_definition(tool())):
         again = msgspec.json.decode(msgspec.json.encode(kept), type=type(kept))
         assert again == kept
-        assert hash(again) == hash(kept)
         assert again.output == kept.output or bytes(again.output) == bytes(kept.output)
     assert definition != make_definition(tool(output={}, examples=[2]))
     assert definition != "definition"

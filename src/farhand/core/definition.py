@@ -96,13 +96,6 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The schema of results, if there is one."""
         return None if bytes(self.output_json) == b"null" else self.output_json
 
-    # `Raw` compares by identity; two equal definitions must be equal after one of them was stored.
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Definition) and msgspec.json.encode(self) == msgspec.json.encode(other)
-
-    def __hash__(self) -> int:
-        return hash((self.name, self.pin))
-
 
 class InvalidToolDefinitions(UsageError, ValueError):
     """Definitions that were refused; `problems` holds every reason with its path."""

@@ -14,12 +14,14 @@ from msgspec import Struct
 
 from farhand.calls import Call
 from farhand.core.call import Call as Record
-from farhand.core.effects import Effect, Memorise, SetTimer, StopModel, Withdraw
+from farhand.core.definition import Place
+from farhand.core.effects import AskApproval, AskModel, Dispatch, Effect, Memorise, SetTimer, StopModel, Withdraw
 from farhand.core.events import Event, RunCancelled, TimerFired, TimerKind
 from farhand.core.run import Run
 from farhand.core.step import step
 from farhand.core.updates import CallEnded, CallProgress, Update, Warned, updates
 from farhand.models.base import Model
+from farhand.places.functions import Function
 from farhand.places.running import CallContext
 from farhand.places.values import Codec
 from farhand.runner.clock import Clock, Timer
@@ -27,6 +29,9 @@ from farhand.runner.decision import Decisions
 from farhand.runner.perform import DECIDING, JUDGING, perform
 from farhand.runner.scope import Scope, Stopped
 from farhand.tool import Tool
+
+
+_KINDS = tuple(TimerKind)
 
 
 class Means(Struct, frozen=True):
@@ -143,6 +148,8 @@ class Driver:
     def _take(self, effect: Effect) -> None:
         """Do at once what takes no time, and line up the rest."""
         match effect:
+            case AskModel():
+                self._asked.append(effect)
             case SetTimer():
                 self._set_timer(effect)
             case Withdraw(call_id=call_id, attempt=attempt):
@@ -153,8 +160,20 @@ class Driver:
                 self._stop(("", turn))
             case Memorise(principal=principal, memory=memory):
                 self.means.decisions.keep(principal, memory)
+            case AskApproval() if self.means.on_approval is None:
+                pass  # somebody says `approve` or `deny`
+            case Dispatch(call_id=call_id) if not self._runs_here(self.state.calls[call_id]):
+                pass  # somebody says `answer` or `fail`
             case _:
                 self._asked.append(effect)
+
+    def _runs_here(self, call: Record) -> bool:
+        return call.place is not Place.CLIENT or self.means.on_call is not None or self.function(call) is not None
+
+    def function(self, call: Record) -> Function | None:
+        """The function that runs a call here, if it is the one that the call was made for."""
+        tool = self.means.tools.get(call.tool)
+        return tool.function if tool is not None and tool.definition.pin == call.pin else None
 
     def _stop(self, key: tuple[str, int]) -> None:
         scope = self._scopes.get(key)
@@ -195,11 +214,11 @@ class Driver:
 
     def _forget(self, call_id: str) -> None:
         """The call has its outcome: nobody needs to decide about it, and its times do not matter."""
-        for kind in TimerKind:
-            if self._timers:
+        if self._timers:
+            for kind in _KINDS:
                 self._drop_timer((call_id, kind))
-        for key in ((call_id, JUDGING), (call_id, DECIDING)):
-            self._stop(key)
+        self._stop((call_id, JUDGING))
+        self._stop((call_id, DECIDING))
 
     # Driving
 

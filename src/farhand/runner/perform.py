@@ -66,11 +66,10 @@ def request_of(run: Run, *, tools: bool) -> Request:
 
 async def _dispatch(driver: "Driver", effect: Dispatch) -> None:
     call = driver.state.calls[effect.call_id]
-    tool = driver.means.tools.get(call.tool)
-    function = tool.function if tool is not None and tool.definition.pin == call.pin else None
+    if call.state is not CallState.EXECUTING or call.attempt != effect.attempt:
+        return  # it was answered or called off before anybody got to it
+    function = driver.function(call)
     if call.place is Place.CLIENT:
-        if function is None and driver.means.on_call is None:
-            return  # somebody answers it with `answer`
         claimed = answers.claim(driver.state, driver.state.principal, call.id, CALLBACK, at=driver.means.clock.now())
         if claimed is not None:
             driver.commit(claimed)
@@ -132,10 +131,10 @@ def _hidden(driver: "Driver", call: Record, error: Exception) -> Failure:
 
 
 async def _ask_approval(driver: "Driver", effect: AskApproval) -> None:
-    ask = driver.means.on_approval
-    if ask is None:
-        return  # somebody decides with `approve` or `deny`
-    verdict = ask(driver.view(driver.state.calls[effect.call_id]))
+    ask, call = driver.means.on_approval, driver.state.calls[effect.call_id]
+    if ask is None or call.state is not CallState.APPROVAL_REQUESTED:
+        return  # it was decided or called off before anybody was asked
+    verdict = ask(driver.view(call))
     verdict = await verdict if inspect.isawaitable(verdict) else verdict
     run, now, who = driver.state, driver.means.clock.now(), driver.state.principal
     if run.calls[effect.call_id].state is not CallState.APPROVAL_REQUESTED:
