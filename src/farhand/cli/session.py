@@ -4,7 +4,8 @@ import asyncio
 from typing import Any
 
 from msgspec import DecodeError, json
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.markup import escape
 from rich.panel import Panel
 from rich.text import Text
 
@@ -37,6 +38,7 @@ class Session:
         self._agent = agent
         self._console = console
         self._history: tuple[Message, ...] = ()
+        self._in_text = False
 
     async def talk(self) -> None:
         """Go on until the person has had enough."""
@@ -57,48 +59,56 @@ class Session:
             for call in run.pending:
                 await self._settle(run, call)
             await run.wait()
+        self._line()
         self._history = run.messages
 
     def _show(self, update: Update) -> None:
-        say = self._console.print
         match update:
             case TextStreamed(text=text):
-                say(Text(text), end="")
+                self._console.print(Text(text), end="")
+                self._in_text = True
             case CallExecuting(tool=tool, place=place, arguments=arguments):
-                say(f"\n  [dim]→ {tool} at the {place}[/] ", Text(arguments, style="dim"), end="")
+                self._line(f"  [dim]→ {tool} at the {place}[/]", Text(arguments, style="dim"))
             case CallProgress(value=value):
-                say(f"\n    [dim]{value}[/]", end="")
+                self._line("   ", Text(str(value), style="dim"))
             case CallEnded():
-                text = update.failure.message if update.failure is not None else bytes(update.result).decode()
-                say(f"\n  {MARKS.get(update.outcome, '[red]✗[/]')} {update.tool}: ", Text(text), end="")
-            case RunEnded(ending=ending, failure=failure):
-                say("" if ending is Ending.DONE else f"\n[yellow]{ending}[/] {failure.message if failure else ''}")
+                said = update.failure.message if update.failure is not None else bytes(update.result).decode()
+                self._line(f"  {MARKS.get(update.outcome, '[red]✗[/]')} {update.tool}:", Text(said))
+            case RunEnded(ending=ending, failure=failure) if ending is not Ending.DONE:
+                self._line(f"[yellow]{ending}[/]", Text(failure.message if failure else ""))
             case Warned(message=message):
-                say(f"\n[yellow]{message}[/]", end="")
+                self._line("[yellow]![/]", Text(message))
             case _:
                 pass
+
+    def _line(self, *parts: RenderableType) -> None:
+        """Print on a line of its own, also in the middle of streamed text."""
+        if self._in_text:
+            self._console.print()
+            self._in_text = False
+        if parts:
+            self._console.print(*parts)
 
     async def _settle(self, run: LiveRun[Any], call: Call[Any, Any]) -> None:
         if call.needs_approval:
             await self._decide(run, call)
         elif call.tool == "show_message":
-            self._console.print()
             said = call.arguments
-            self._console.print(Panel(Text(said["message"]), border_style=COLOURS[said.get("severity", "info")]))
+            self._line(Panel(Text(said["message"]), border_style=COLOURS[said.get("severity", "info")]))
             run.answer(call.id, "shown")
         else:
-            text = await self._read(f"\n  result of {call.tool}({call.record.arguments}) as JSON: ")
+            text = await self._read(escape(f"  result of {call.tool}({call.record.arguments}) as JSON: "))
             self._answer(run, call, text)
 
     def _answer(self, run: LiveRun[Any], call: Call[Any, Any], text: str) -> None:
         try:
             run.answer(call.id, json.decode(text))
         except (DecodeError, InvalidAnswer) as error:
-            self._console.print(f"[red]{error}[/]")
+            self._line(Text(str(error), style="red"))
 
     async def _decide(self, run: LiveRun[Any], call: Call[Any, Any]) -> None:
-        self._console.print(f"\n  [yellow]?[/] {call.tool} ", Text(call.record.arguments))
-        text = await self._read("  [y]es, [a]lways, [e]dit, or a reason to deny: ")
+        self._line(f"  [yellow]?[/] {call.tool}", Text(call.record.arguments))
+        text = await self._read(escape("  [y]es, [a]lways, [e]dit, or a reason to deny: "))
         verdict = await self._verdict(text.strip(), call)
         try:
             if isinstance(verdict, Approve):
@@ -106,7 +116,7 @@ class Session:
             else:
                 run.deny(call.id, verdict.reason)
         except InvalidAnswer as error:
-            self._console.print(f"[red]{error}[/]")
+            self._line(Text(str(error), style="red"))
 
     async def _verdict(self, text: str, call: Call[Any, Any]) -> Approve | Deny:
         match text.lower():
@@ -115,7 +125,7 @@ class Session:
             case "a" | "always":
                 return Approve(remember="tool")
             case "e" | "edit":
-                edited = await self._read(f"  arguments [{call.record.arguments}]: ")
+                edited = await self._read(escape(f"  arguments [{call.record.arguments}]: "))
                 try:
                     return Approve(arguments=json.decode(edited)) if edited.strip() else Approve()
                 except DecodeError:
@@ -126,4 +136,5 @@ class Session:
                 return Deny(reason)
 
     async def _read(self, prompt: str) -> str:
+        self._line()
         return await asyncio.to_thread(self._console.input, prompt)

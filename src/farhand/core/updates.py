@@ -6,7 +6,7 @@ ones tell the whole story without them. `seq` counts stored updates; a live one 
 
 from typing import Any, TypeAlias
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, json
 
 from farhand.core.call import Call, CallState, Outcome
 from farhand.core.definition import Place
@@ -185,6 +185,11 @@ class CallEnded(Struct, frozen=True, gc=False, tag="call-ended", tag_field="type
     result: Raw
     failure: Failure | None
     took: int
+
+    @property
+    def value(self) -> Any:
+        """The result as a JSON value; None without one."""
+        return json.decode(self.result)
 
 
 class RunWaiting(Struct, frozen=True, gc=False, tag="run-waiting", tag_field="type"):

@@ -30,7 +30,6 @@ from farhand.runner.perform import DECIDING, JUDGING, perform
 from farhand.runner.scope import Scope, Stopped
 from farhand.tool import Tool
 
-
 _KINDS = tuple(TimerKind)
 
 
