@@ -791,6 +791,11 @@ async def test_an_answer_can_be_a_dataclass_or_a_schema() -> None:
     assert (await Agent(scripted(['{"x":1}']), output=plain).run("hi")).output == {"x": 1}
 
 
+def test_an_output_schema_that_is_none_is_refused_at_once() -> None:
+    with pytest.raises(UsageError, match="banana"):
+        Agent(scripted([]), output={"type": "banana"})
+
+
 async def test_an_answer_that_cannot_be_mended_fails_the_run() -> None:
     agent = Agent(scripted(["a", "b", "c"]), output={"type": "object"})
     run = await agent.run("hi")

@@ -6,11 +6,13 @@ from typing import Any, Generic, TypeAlias, cast, overload
 from msgspec import Raw, Struct
 
 from farhand.calls import Call
+from farhand.core.admission import OWNER
 from farhand.core.definition import Definition, skeleton, validate_tool_definitions
 from farhand.core.errors import DuplicateToolName
 from farhand.core.events import Recovered, Started
 from farhand.core.limits import Limits
 from farhand.core.messages import Binary, Json, Message, Part, Text, UserMessage
+from farhand.core.schema import compile_schema
 from farhand.core.updates import Update
 from farhand.models.base import Model, resolve
 from farhand.places.values import Codec, codec
@@ -106,6 +108,8 @@ class Agent(Generic[Output]):
         self._recent = _RECENT if recent is None else recent
         self._output: Codec | None = None if output is None else codec(output)
         self._schema = Raw(b"null") if self._output is None else self._output.schema
+        if self._output is not None:
+            compile_schema(bytes(self._schema), OWNER)
 
     async def run(
         self,

@@ -122,6 +122,13 @@ def test_a_deprecated_tool_is_told_to_developers_and_not_to_the_model() -> None:
     assert "use u instead" not in story.tool_messages[0].text
 
 
+def test_the_value_of_a_result_can_be_read_from_the_update() -> None:
+    story = Story(make_tool())
+    story.answer(story.reply(("t", {}))[0], {"x": [0, None]})
+    ended = next(update for update in story.told if isinstance(update, CallEnded))
+    assert ended.value == {"x": [0, None]}
+
+
 def test_a_cancelled_run_tells_the_end_of_its_calls_first() -> None:
     story = Story(make_tool())
     story.reply(("t", {}))

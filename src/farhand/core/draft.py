@@ -55,7 +55,7 @@ class Draft:
                 return self._add_reasoning(piece, at)
             case Usage():
                 self._usage += piece
-            case Done():
+            case _:
                 self._close(piece)
         return None
 

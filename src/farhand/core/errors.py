@@ -2,7 +2,8 @@
 
 FarhandError
 ├── UsageError              the program asked for something that cannot be
-│   ├── InvalidTools        tool definitions that were refused, with every problem
+│   ├── InvalidToolDefinitions   definitions that were refused, with every problem (in `definition`)
+│   ├── BadSchema           a schema that was refused, with every problem (in `schema`)
 │   ├── DuplicateToolName   two tools of one name in one run
 │   ├── InvalidInput        input, settings or a stored run that cannot be read
 │   └── UnknownModel        a model name that nothing answers to

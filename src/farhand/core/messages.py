@@ -119,5 +119,5 @@ def part_text(part: Part) -> str:
             return text
         case Json(value=value):
             return json.encode(value).decode()
-        case Binary():
+        case _:
             return f"[{part.mime_type}{' ' + part.filename if part.filename else ''}]"

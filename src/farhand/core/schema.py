@@ -11,6 +11,7 @@ import jsonschema_rs
 
 from farhand.core.admission import MAX_PROBLEMS, OUTSIDE, AdmissionLimits, check_schema
 from farhand.core.content_cache import ContentCache
+from farhand.core.errors import UsageError
 from farhand.core.problem import Problem, json_type, pointer
 from farhand.core.schema_graph import Token, is_recursive, subschemas
 from farhand.core.strict_json import BadJson, parse
@@ -31,8 +32,10 @@ Path = tuple[Token, ...]
 Fault = tuple[Path, str, str]
 
 
-class BadSchema(ValueError):
+class BadSchema(UsageError, ValueError):
     """The schema is not taken; `problems` says why, each with its path."""
+
+    code = "bad_schema"
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("; ".join(str(problem) for problem in problems))

@@ -244,7 +244,7 @@ def _client_absent(work: Work, event: ClientAbsent) -> None:
         case Absent.RETRY if call.absences < work.run.limits.absent_retries:
             back_off(work, structs.replace(call, absences=call.absences + 1))
             return
-        case Absent.FALLBACK | Absent.RETRY:
+        case _:
             due = work.at + round(work.run.limits.grace * 1000)
             work.effects.append(SetTimer(due, call.id, TimerKind.GRACE, call.attempt))
 

@@ -1,0 +1,25 @@
+"""Compiled schemas are found again by pin, and the memory of them is bounded."""
+
+from tests.core.story import ADD, make_tool
+
+from farhand.core import compiled
+from farhand.core.compiled import output_of, parameters_of
+
+
+def test_one_pin_is_compiled_once() -> None:
+    tool = make_tool(schema=ADD, output={"type": "string"})
+    assert parameters_of(tool) is parameters_of(make_tool(schema=ADD, output={"type": "string"}))
+    assert output_of(tool).is_valid("x")
+    assert parameters_of(tool).is_valid({"n": 1})
+
+
+def test_another_schema_has_another_pin() -> None:
+    assert parameters_of(make_tool(schema=ADD)) is not parameters_of(make_tool())
+
+
+def test_the_memory_is_bounded(monkeypatch) -> None:
+    monkeypatch.setattr(compiled, "_MOST", 3)
+    monkeypatch.setattr(compiled, "_parameters", {})
+    for number in range(10):
+        parameters_of(make_tool(f"t{number}"))
+        assert len(compiled._parameters) <= 3
