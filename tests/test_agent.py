@@ -227,6 +227,20 @@ async def test_a_function_of_the_arguments_decides_whether_to_ask(amount: int, a
     assert (len(asked), run.calls_of(pay)[0].output) == (asks, amount)
 
 
+async def test_who_asks_may_decide_whether_a_person_must() -> None:
+    def stranger(context: CallContext) -> bool:
+        return context.principal != "ann"
+
+    @tool(needs_approval=stranger)
+    async def pay(amount: int) -> int:
+        """Pay."""
+        return amount
+
+    for who, status in (("ann", "done"), ("bob", "waiting")):
+        agent = Agent(scripted([Use("pay", {"amount": 1}), "ok"]), tools=[pay])
+        assert (await agent.run("hi", principal=who)).status == status
+
+
 async def test_an_approval_function_that_fails_lets_a_person_decide() -> None:
     def judge(**_: Any) -> bool:
         raise RuntimeError("boom")
@@ -792,7 +806,7 @@ async def test_an_answer_can_be_a_dataclass_or_a_schema() -> None:
 
 
 def test_an_output_schema_that_is_none_is_refused_at_once() -> None:
-    with pytest.raises(UsageError, match="banana"):
+    with pytest.raises(UsageError, match="/type"):
         Agent(scripted([]), output={"type": "banana"})
 
 

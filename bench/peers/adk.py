@@ -10,7 +10,6 @@ import json
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from bench import story
 from google.adk.agents import LlmAgent
 from google.adk.agents.run_config import RunConfig, StreamingMode
 from google.adk.models.base_llm import BaseLlm
@@ -20,6 +19,8 @@ from google.adk.sessions import InMemorySessionService
 from google.adk.sessions.session import Session
 from google.adk.tools.base_tool import BaseTool
 from google.genai import types
+
+from bench import story
 
 APP, USER = "bench", "u"
 

@@ -17,6 +17,7 @@ from agno.models.response import ModelResponse
 from agno.run.agent import RunContentEvent
 from agno.run.requirement import RunRequirement
 from agno.tools.function import Function
+
 from bench import story
 
 

@@ -9,7 +9,6 @@ import itertools
 from collections.abc import AsyncIterator
 from typing import Any
 
-from bench import story
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, ToolMessage
@@ -17,6 +16,8 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.tools import StructuredTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
+
+from bench import story
 
 QUESTION = {"messages": [{"role": "user", "content": story.PROMPT}]}
 THREADS = itertools.count()

@@ -22,6 +22,7 @@ from agent_framework import (
     ResponseStream,
     tool,
 )
+
 from bench import story
 
 

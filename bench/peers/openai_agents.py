@@ -23,8 +23,9 @@ from agents import (
     set_tracing_disabled,
 )
 from agents.testing import assistant_message, function_call
-from bench import story
 from openai.types.responses import Response, ResponseCompletedEvent, ResponseTextDeltaEvent
+
+from bench import story
 
 set_tracing_disabled(True)
 

@@ -9,13 +9,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from bench import story
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ExternalToolset
 from pydantic_ai.conversation_store import InMemoryConversationStore
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.tools import ToolDefinition
+
+from bench import story
 
 
 class Fake(Model):

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from msgspec import json
-from tests.core.story import ADD, Story, make_tool
 
 from farhand.core import answers
 from farhand.core.call import Outcome
@@ -14,6 +13,7 @@ from farhand.core.errors import AnswerConflict, CallGone, InvalidAnswer, NotExpe
 from farhand.core.events import Answered, CallCancelled, Denied, Remember, RunCancelled
 from farhand.core.failure import Failure
 from farhand.core.limits import Limits
+from tests.core.story import ADD, Story, make_tool
 
 
 def waiting(**fields: Any) -> tuple[Story, str]:

@@ -1,9 +1,8 @@
 """Compiled schemas are found again by pin, and the memory of them is bounded."""
 
-from tests.core.story import ADD, make_tool
-
 from farhand.core import compiled
 from farhand.core.compiled import output_of, parameters_of
+from tests.core.story import ADD, make_tool
 
 
 def test_one_pin_is_compiled_once() -> None:

@@ -11,7 +11,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec import Raw, json
-from tests.core.story import ADD, Story, make_tool
 
 from farhand.core import answers
 from farhand.core.call import ENDED, Call, CallState, Outcome
@@ -43,6 +42,7 @@ from farhand.core.messages import AssistantMessage, CallRequest, ToolMessage
 from farhand.core.run import Phase
 from farhand.core.step import replay
 from farhand.core.updates import CallEnded, RunEnded
+from tests.core.story import ADD, Story, make_tool
 
 TOOLS: list[Definition] = [
     make_tool("once", schema=ADD, retries=2),

@@ -1,10 +1,9 @@
 """What can be read off a run between two events."""
 
-from tests.core.story import Story, make_tool
-
 from farhand.core.definition import Approval, Place, SideEffect
 from farhand.core.events import ApprovalJudged, RunCancelled
 from farhand.core.limits import Limits
+from tests.core.story import Story, make_tool
 
 
 def test_a_run_that_asks_the_model_is_running() -> None:

@@ -2,7 +2,6 @@
 
 import pytest
 from msgspec import Raw, json
-from tests.core.story import ADD, Story, make_tool
 
 from farhand.core.call import CallState, Outcome
 from farhand.core.definition import Absent, Approval, Place, SideEffect
@@ -42,6 +41,7 @@ from farhand.core.messages import AssistantMessage, CallRequest, ToolMessage
 from farhand.core.pieces import Usage
 from farhand.core.run import Ending, Phase
 from farhand.core.step import ACCEPTS, HANDLERS, replay, step
+from tests.core.story import ADD, Story, make_tool
 
 
 def client(name: str = "pick", **fields: object) -> object:

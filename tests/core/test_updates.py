@@ -1,12 +1,11 @@
 """What watchers are told: every change of a call, in order, numbered without a gap."""
 
-from tests.core.story import Story, make_tool
-
 from farhand.core.call import CallState
 from farhand.core.definition import Approval, Place, SideEffect
 from farhand.core.events import CallCancelled, Claimed, Lost, Remember, RunCancelled, TimerKind
 from farhand.core.limits import Limits
 from farhand.core.updates import CallEnded, CallReady, CallReleased, RunEnded, RunWaiting, TurnStarted, Warned
+from tests.core.story import Story, make_tool
 
 
 def kinds(story: Story) -> list[str]:

@@ -14,6 +14,7 @@ from farhand.core.events import Event, Replied
 from farhand.core.failure import Failure
 from farhand.core.pieces import Finish, Usage
 from farhand.core.run import Ending, Run
+from farhand.core.tally import Tally, tally
 
 
 class RunStarted(Struct, frozen=True, gc=False, tag="run-started", tag_field="type"):
@@ -211,6 +212,8 @@ class RunEnded(Struct, frozen=True, gc=False, tag="run-ended", tag_field="type")
     failure: Failure | None
     usage: Usage
     turns: int
+    tools: dict[str, Tally]
+    """How often each tool was called, how that ended, and how long it took."""
 
 
 class Warned(Struct, frozen=True, gc=False, tag="warned", tag_field="type"):
@@ -340,4 +343,5 @@ def _call_ended(call: Call, at: int, seq: int) -> CallEnded:
 
 def _run_ended(run: Run, at: int, seq: int) -> RunEnded:
     assert run.ending is not None
-    return RunEnded(seq, at, run.ending, run.output, run.limit, run.failure, run.usage, run.turn)
+    tools = tally(run.calls.values())
+    return RunEnded(seq, at, run.ending, run.output, run.limit, run.failure, run.usage, run.turn, tools)

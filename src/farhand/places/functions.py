@@ -143,25 +143,29 @@ def bind_signature(function: Callable[..., Any], signature: Signature, writes: C
 class Judge:
     """A tool's own function that says whether a person must decide: `lambda amount: amount > 100`.
 
-    It takes whichever of the input's properties it names, or, for a tool with one input value, that value.
+    It takes whichever of the input's properties it names, or, for a tool with one input value, that value; and a
+    `CallContext` if it has a parameter of that type.
     """
 
     def __init__(self, predicate: Callable[..., Any], reads: Codec, *, spread: bool) -> None:
         self._predicate = predicate
         self._reads = reads
+        self._context_name = _context_name(predicate, _hints(predicate))
         parameters = inspect.signature(predicate).parameters.values()
         takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
         self._names = None if takes_all or not spread else {parameter.name for parameter in parameters}
         self._spread = spread
 
-    async def needed(self, arguments: Any) -> bool:
+    async def needed(self, arguments: Any, context: CallContext) -> bool:
         """Whether a person must decide about these arguments."""
         value = self._reads.load(arguments)
+        keywords: dict[str, Any] = {} if self._context_name is None else {self._context_name: context}
         if self._spread:
             names = self._names
-            verdict = self._predicate(**{name: item for name, item in value.items() if names is None or name in names})
+            keywords.update((name, item) for name, item in value.items() if names is None or name in names)
+            verdict = self._predicate(**keywords)
         else:
-            verdict = self._predicate(value)
+            verdict = self._predicate(value, **keywords)
         return bool(await verdict if inspect.isawaitable(verdict) else verdict)
 
 

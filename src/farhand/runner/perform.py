@@ -162,7 +162,7 @@ async def _judge_approval(driver: "Driver", effect: JudgeApproval) -> None:
     needed = True
     try:
         if tool is not None and tool.judge is not None:
-            needed = await tool.judge.needed(json.decode(call.arguments))
+            needed = await tool.judge.needed(json.decode(call.arguments), context_of(driver, call))
     except Exception:
         logger.exception("needs_approval of tool %s failed; a person decides", call.tool)
     if driver.state.calls[effect.call_id].judging:
