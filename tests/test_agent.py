@@ -880,6 +880,31 @@ async def test_an_adapter_that_raises_anything_ends_the_run_and_not_the_program(
     assert "secret" not in run.state.failure.message
 
 
+async def test_a_model_that_is_no_stream_at_all_ends_the_run() -> None:
+    class Broken:
+        name = "broken"
+
+        def stream(self, request: Any) -> Any:
+            raise KeyError("secret")
+
+    run = await Agent(Broken()).run("hi")
+    assert run.status == "failed"
+
+
+async def test_a_watcher_that_fails_is_dropped_and_the_run_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[Update] = []
+
+    def broken(update: Update) -> None:
+        raise RuntimeError("boom")
+
+    run = Agent(scripted([Use("add", {"a": 1, "b": 1}), "ok"]), tools=[add]).start("hi")
+    run.watch(broken)
+    run.watch(seen.append)
+    await run.wait()
+    assert (run.output, isinstance(seen[-1], RunEnded)) == ("ok", True)
+    assert caplog.text.count("a watcher failed") == 1
+
+
 async def test_a_person_can_play_the_model() -> None:
     model = manual()
     task = asyncio.ensure_future(Agent(model, tools=[add]).run("hi"))

@@ -85,6 +85,8 @@ def test_reasoning_is_kept_in_blocks_that_an_opaque_part_closes() -> None:
         [ToolStart(0, "t"), Done()],
         [Done(), TextDelta("late")],
         [Done(), Done()],
+        [None],
+        ["text"],
     ],
 )
 def test_an_adapter_that_breaks_the_rules_is_found_out(pieces: list[object]) -> None:

@@ -11,7 +11,6 @@ from farhand.core.messages import CallRequest, Reasoning
 from farhand.core.pieces import (
     Done,
     Finish,
-    Piece,
     ReasoningDelta,
     TextDelta,
     ToolArgsDelta,
@@ -38,7 +37,7 @@ class Draft:
         self._usage = Usage()
         self._finish: Finish | None = None
 
-    def feed(self, piece: Piece, at: int, call_id: str = "") -> Update | None:
+    def feed(self, piece: object, at: int, call_id: str = "") -> Update | None:
         """Take one piece; a `ToolStart` comes with the new call's id. Raises `ModelBroke`."""
         if self._finish is not None:
             raise ModelBroke(f"{type(piece).__name__} came after Done")
@@ -55,8 +54,10 @@ class Draft:
                 return self._add_reasoning(piece, at)
             case Usage():
                 self._usage += piece
-            case _:
+            case Done():
                 self._close(piece)
+            case _:
+                raise ModelBroke(f"{type(piece).__name__} is no piece of a reply")
         return None
 
     def reply(self, at: int) -> Replied:

@@ -1,4 +1,4 @@
-"""How often each tool of a run was called, how that ended and how long it took. Counting only; nothing is sent anywhere."""
+"""How often each tool of a run was called, how that ended and how long it took. It counts; nothing is sent anywhere."""
 
 from collections.abc import Iterable
 

@@ -6,6 +6,7 @@ side. Whatever is under way has a `Scope`, so that it can be stopped by name.
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
@@ -29,6 +30,8 @@ from farhand.runner.decision import Decisions
 from farhand.runner.perform import DECIDING, JUDGING, perform
 from farhand.runner.scope import Scope, Stopped
 from farhand.tool import Tool
+
+logger = logging.getLogger("farhand.runner")
 
 _KINDS = tuple(TimerKind)
 
@@ -127,15 +130,24 @@ class Driver:
         What was told while nobody watched or drove (a start, an answer to a paused run) goes to the first watcher.
         """
         early, self._early = self._early, []
-        for update in early:
-            watcher(update)
-        self._watchers.append(watcher)
-        return lambda: self._watchers.remove(watcher)
+        self._watchers = [*self._watchers, watcher]
+        self._give(watcher, early)
+        return lambda: self._unwatch(watcher)
+
+    def _unwatch(self, watcher: Callable[[Update], None]) -> None:
+        self._watchers = [other for other in self._watchers if other is not watcher]
+
+    def _give(self, watcher: Callable[[Update], None], told: Sequence[Update]) -> None:
+        try:
+            for update in told:
+                watcher(update)
+        except Exception:
+            logger.exception("a watcher failed and is told nothing more")
+            self._unwatch(watcher)
 
     def _tell(self, told: Sequence[Update]) -> None:
         for watcher in self._watchers:
-            for update in told:
-                watcher(update)
+            self._give(watcher, told)
         if not self._watchers and not self.busy:
             self._early += told
         news = self._news

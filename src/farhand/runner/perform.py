@@ -2,7 +2,7 @@
 
 import inspect
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Raw, json
@@ -16,7 +16,7 @@ from farhand.core.effects import AskApproval, AskModel, Dispatch, Effect, JudgeA
 from farhand.core.errors import ModelError, ToolError
 from farhand.core.events import Answered, ApprovalJudged, Faulted, ModelFailed, StopJudged
 from farhand.core.failure import Failure
-from farhand.core.pieces import ToolStart
+from farhand.core.pieces import Piece, ToolStart
 from farhand.core.run import Phase, Run
 from farhand.models.base import Request
 from farhand.places.running import CallContext
@@ -35,10 +35,13 @@ CALLBACK = "callback"
 
 
 async def _ask_model(driver: "Driver", effect: AskModel) -> None:
-    run, clock = driver.state, driver.means.clock
-    draft = Draft(run.turn, driver.seq)
-    stream = driver.means.model.stream(request_of(run, tools=effect.tools))
+    if not _is_asking(driver, effect):
+        return  # the run was called off before anybody got to it
+    clock = driver.means.clock
+    draft = Draft(effect.turn, driver.seq)
+    stream: AsyncIterator[Piece] | None = None
     try:
+        stream = driver.means.model.stream(request_of(driver.state, tools=effect.tools))
         async for piece in stream:
             update = draft.feed(piece, clock.now(), clock.new_id() if type(piece) is ToolStart else "")
             if update is not None:
@@ -53,8 +56,12 @@ async def _ask_model(driver: "Driver", effect: AskModel) -> None:
         close = getattr(stream, "aclose", None)
         if close is not None:
             await close()
-    if driver.state.phase is Phase.ASKING and driver.state.turn == effect.turn:
+    if _is_asking(driver, effect):
         driver.finish(event)
+
+
+def _is_asking(driver: "Driver", effect: AskModel) -> bool:
+    return driver.state.phase is Phase.ASKING and driver.state.turn == effect.turn
 
 
 def request_of(run: Run, *, tools: bool) -> Request:
