@@ -122,14 +122,13 @@ class Agent(Generic[Output]):
         on_call: Callable[[Call[Any, Any]], Any] | None = None,
         on_approval: Callable[[Call[Any, Any]], Any] | None = None,
         on_update: Callable[[Update], None] | None = None,
-        hold: bool = False,
     ) -> LiveRun[Output]:
-        """Run until the agent is done or waits for a client or a person; with `hold`, until it is done."""
+        """Run until the agent is done or waits for a client or a person."""
         callbacks = Callbacks(on_call=on_call, on_approval=on_approval, on_update=on_update)
         live = self.start(
             message, tools=tools, history=history, principal=principal, thread=thread, callbacks=callbacks
         )
-        return await live.wait(hold=hold)
+        return await live.wait()
 
     def stream(
         self,
@@ -195,7 +194,6 @@ class Agent(Generic[Output]):
         on_call: Callable[[Call[Any, Any]], Any] | None = None,
         on_approval: Callable[[Call[Any, Any]], Any] | None = None,
         on_update: Callable[[Update], None] | None = None,
-        hold: bool = False,
     ) -> LiveRun[Output]:
         """Go on with a run that `to_json` wrote, with results by call id and decisions about approvals.
 
@@ -207,7 +205,7 @@ class Agent(Generic[Output]):
             decide(live, call_id, verdict)
         for call_id, result in (answers or {}).items():
             live.answer(call_id, result)
-        return await live.wait(hold=hold)
+        return await live.wait()
 
     def load(
         self, data: bytes | str, *, tools: Iterable[Tool[Any, Any]] = (), callbacks: Callbacks = Callbacks()
