@@ -8,7 +8,9 @@ import pytest
 from pydantic import BaseModel
 
 from farhand import Agent, Approve, Call, CallContext, Deny, Limits, ToolError, manual, scripted, tool, until
+from farhand.core.admission import STRICT
 from farhand.core.call import CallState, Outcome
+from farhand.core.definition import InvalidToolDefinitions
 from farhand.core.errors import (
     AnswerConflict,
     DuplicateToolName,
@@ -772,6 +774,16 @@ async def test_a_client_tool_named_like_a_server_tool_is_refused_and_the_run_goe
     assert "'Add'" in warning.message
     assert "'add'" in warning.message
     assert (told(run), len(model.requests[0].tools)) == (["2"], 1)
+
+
+async def test_limits_of_client_tools_are_a_setting_of_the_agent() -> None:
+    definitions = [
+        {"name": f"t{number}", "description": "T.", "parameters": {"type": "object", "properties": {}}}
+        for number in range(11)
+    ]
+    assert (await Agent(scripted(["ok"])).run("hi", tools=definitions)).status == "done"
+    with pytest.raises(InvalidToolDefinitions, match="10 items"):
+        await Agent(scripted(["ok"]), admission=STRICT).run("hi", tools=definitions)
 
 
 def test_two_tools_of_one_name_are_an_error_before_anything_runs() -> None:

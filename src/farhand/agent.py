@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeAlias, cast, overload
 from msgspec import Raw, Struct
 
 from farhand.calls import Call
-from farhand.core.admission import OWNER
+from farhand.core.admission import OUTSIDE, OWNER, AdmissionLimits
 from farhand.core.definition import Definition, skeleton, validate_tool_definitions
 from farhand.core.errors import DuplicateToolName
 from farhand.core.events import Recovered, Started
@@ -26,7 +26,7 @@ from farhand.stopping import StopWhen
 from farhand.tool import Tool
 
 Input: TypeAlias = str | Part | Sequence[str | Part] | UserMessage
-ClientTools: TypeAlias = Iterable["Tool[Any, Any] | Mapping[str, Any] | Definition"] | bytes | str
+ClientTools: TypeAlias = Iterable["Tool[Any, Any] | Mapping[str, Any]"] | bytes | str
 
 _RECENT = RecentRuns()
 _OWNER = "local"
@@ -61,6 +61,7 @@ class Agent(Generic[Output]):
         clock: Clock | None = None,
         decisions: Decisions | None = None,
         recent: RecentRuns | None = None,
+        admission: AdmissionLimits = OUTSIDE,
     ) -> None: ...
 
     @overload
@@ -78,6 +79,7 @@ class Agent(Generic[Output]):
         clock: Clock | None = None,
         decisions: Decisions | None = None,
         recent: RecentRuns | None = None,
+        admission: AdmissionLimits = OUTSIDE,
     ) -> None: ...
 
     def __init__(
@@ -94,6 +96,7 @@ class Agent(Generic[Output]):
         clock: Clock | None = None,
         decisions: Decisions | None = None,
         recent: RecentRuns | None = None,
+        admission: AdmissionLimits = OUTSIDE,
     ) -> None:
         self.model = resolve(model)
         self.name = name
@@ -105,6 +108,7 @@ class Agent(Generic[Output]):
         self._stop_when = stop_when
         self._show_errors = show_errors
         self._clock: Clock = SystemClock() if clock is None else clock
+        self._admission = admission
         self._recent = _RECENT if recent is None else recent
         self._output: Codec | None = None if output is None else codec(output)
         self._schema = Raw(b"null") if self._output is None else self._output.schema
@@ -254,7 +258,7 @@ class Agent(Generic[Output]):
             for entry in tools:
                 own.append(entry) if isinstance(entry, Tool) else foreign.append(entry)
         brought = _by_name([*self.tools.values(), *own])
-        outside = validate_tool_definitions(foreign) if foreign else ()
+        outside = validate_tool_definitions(foreign, self._admission) if foreign else ()
         taken = {skeleton(name): name for name in brought}
         refused = [
             f"client tool {definition.name!r} was refused: the server has a tool {taken[skeleton(definition.name)]!r}"
@@ -303,9 +307,10 @@ def user_message(message: Input) -> UserMessage:
 
 def _by_name(tools: Iterable[Tool[Any, Any]]) -> dict[str, Tool[Any, Any]]:
     named: dict[str, Tool[Any, Any]] = {}
+    looks: dict[str, str] = {}
     for tool in tools:
-        clash = next((name for name in named if skeleton(name) == skeleton(tool.name)), None)
-        if clash is not None:
-            raise DuplicateToolName(f"two tools of one run are named {tool.name!r} ({clash!r} came first)")
+        first = looks.setdefault(skeleton(tool.name), tool.name)
+        if tool.name in named or first != tool.name:
+            raise DuplicateToolName(f"two tools of one run are named {tool.name!r} ({first!r} came first)")
         named[tool.name] = tool
     return named
