@@ -3,16 +3,17 @@
 A tool is a definition, perhaps with a function that runs it at its place. Without a function it is the client's.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
-from msgspec import Raw, json, structs
+from msgspec import DecodeError, Raw, json, structs
 
 from farhand.core.admission import OWNER
 from farhand.core.definition import (
     Absent,
     Approval,
     Definition,
+    InvalidToolDefinitions,
     Place,
     Policy,
     SideEffect,
@@ -20,12 +21,15 @@ from farhand.core.definition import (
     dump_definition,
     make_definition,
 )
+from farhand.core.errors import UsageError
+from farhand.core.problem import Problem
 from farhand.places.functions import Function, Judge, Signature, bind, bind_signature
 from farhand.places.running import CallContext
 from farhand.places.values import Codec, RawCodec, codec
 
 In = TypeVar("In")
 Out = TypeVar("Out")
+Given = TypeVar("Given")
 P = ParamSpec("P")
 
 Schema: TypeAlias = Mapping[str, Any] | bytes | str
@@ -113,12 +117,12 @@ class Tool(Generic[In, Out]):
         return f"<Tool {self.name!r} at the {self.place}>"
 
 
-class FunctionTool(Tool[dict[str, Any], Out], Generic[P, Out]):
-    """A tool made of a function; calling it calls the function."""
+class FunctionTool(Tool[dict[str, Any], Out], Generic[P, Out, Given]):
+    """A tool made of a function; calling it calls the function, which gives `Given`: `Out`, or a coroutine of it."""
 
-    wrapped: Callable[P, Out | Awaitable[Out]]
+    wrapped: Callable[P, Given]
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Out | Awaitable[Out]:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Given:
         return self.wrapped(*args, **kwargs)
 
 
@@ -126,20 +130,24 @@ class ToolDecorator(Protocol):
     """What `@tool(…)` gives: makes a tool of a sync or async function."""
 
     @overload
-    def __call__(self, function: Callable[P, Awaitable[Out]], /) -> FunctionTool[P, Out]: ...
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, Out]], /
+    ) -> FunctionTool[P, Out, Coroutine[Any, Any, Out]]: ...
 
     @overload
-    def __call__(self, function: Callable[P, Out], /) -> FunctionTool[P, Out]: ...
+    def __call__(self, function: Callable[P, Out], /) -> FunctionTool[P, Out, Out]: ...
 
 
 class ToolMaker:
     """What `tool` is: a decorator, and `tool.define` for a definition without a function."""
 
     @overload
-    def __call__(self, function: Callable[P, Awaitable[Out]], /) -> FunctionTool[P, Out]: ...
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, Out]], /
+    ) -> FunctionTool[P, Out, Coroutine[Any, Any, Out]]: ...
 
     @overload
-    def __call__(self, function: Callable[P, Out], /) -> FunctionTool[P, Out]: ...
+    def __call__(self, function: Callable[P, Out], /) -> FunctionTool[P, Out, Out]: ...
 
     @overload
     def __call__(
@@ -166,7 +174,7 @@ class ToolMaker:
     ) -> Any:
         """Make a server tool of a function: its signature and docstring are the definition."""
 
-        def make(function: Callable[..., Any]) -> FunctionTool[..., Any]:
+        def make(function: Callable[..., Any]) -> FunctionTool[..., Any, Any]:
             signature = Signature(function)
             writes = signature.output if output is None else codec(output, output=True)
             definition = _definition(
@@ -180,7 +188,9 @@ class ToolMaker:
             )
             judge = Judge(needs_approval, signature.input, spread=True) if callable(needs_approval) else None
             bound = bind_signature(function, signature, writes)
-            made = FunctionTool[..., Any](definition, reads=signature.input, writes=writes, function=bound, judge=judge)
+            made = FunctionTool[..., Any, Any](
+                definition, reads=signature.input, writes=writes, function=bound, judge=judge
+            )
             made.wrapped = function
             made.__doc__ = function.__doc__
             return made
@@ -279,6 +289,9 @@ def _definition(
     place: Place,
     settings: Settings,
 ) -> Definition:
+    unknown = settings.keys() - Settings.__annotations__.keys()
+    if unknown:  # a misspelt `needs_approval` must not pass for none
+        raise UsageError(f"tool {name!r} has no setting {', '.join(sorted(unknown))}")
     approval = Approval.JUDGED if callable(needs_approval) else Approval.ALWAYS if needs_approval else Approval.NEVER
     absent = settings.get("absent")
     policy = Policy(
@@ -290,21 +303,25 @@ def _definition(
         absent=None if absent is None else Absent(absent),
         fallback=settings.get("fallback"),
     )
-    definition = make_definition(
-        {
-            "name": name,
-            "description": description,
-            "parameters": reads.schema,
-            "output": None if writes is None else writes.schema,
-            "title": settings.get("title"),
-            "place": place,
-            "source": "owner",
-            "policy": policy,
-            "version": settings.get("version"),
-            "deprecated": settings.get("deprecated"),
-            "tags": tuple(settings.get("tags", ())),
-            "examples": tuple(Raw(json.encode(example)) for example in settings.get("examples", ())),
-        }
-    )
+    try:
+        definition = make_definition(
+            {
+                "name": name,
+                "description": description,
+                "parameters": reads.schema,
+                "output": None if writes is None else writes.schema,
+                "title": settings.get("title"),
+                "place": place,
+                "source": "owner",
+                "policy": policy,
+                "version": settings.get("version"),
+                "deprecated": settings.get("deprecated"),
+                "tags": tuple(settings.get("tags", ())),
+                "examples": tuple(Raw(json.encode(example)) for example in settings.get("examples", ())),
+            }
+        )
+    except DecodeError as error:
+        problem = Problem("", f"a schema is not JSON: {error}", "json")
+        raise InvalidToolDefinitions((problem,), what=f"definition of tool {name!r}") from error
     check_definition(definition, OWNER)
     return definition

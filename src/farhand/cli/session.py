@@ -12,7 +12,7 @@ from rich.text import Text
 from farhand.agent import Agent
 from farhand.calls import Call
 from farhand.core.call import Outcome
-from farhand.core.errors import InvalidAnswer
+from farhand.core.errors import RefusedAnswer
 from farhand.core.messages import Message
 from farhand.core.run import Ending
 from farhand.core.updates import (
@@ -45,11 +45,11 @@ class Session:
         while True:
             try:
                 line = await self._read("[bold cyan]you>[/] ")
+                if not line.strip():
+                    return
+                await self._turn(line)
             except (EOFError, KeyboardInterrupt):
                 return
-            if not line.strip():
-                return
-            await self._turn(line)
 
     async def _turn(self, line: str) -> None:
         run = self._agent.start(line, history=self._history)
@@ -73,7 +73,7 @@ class Session:
                 self._line("   ", Text(str(value), style="dim"))
             case CallEnded():
                 said = update.failure.message if update.failure is not None else bytes(update.result).decode()
-                self._line(f"  {MARKS.get(update.outcome, '[red]✗[/]')} {update.tool}:", Text(said))
+                self._line(f"  {MARKS.get(update.outcome, '[red]✗[/]')} {escape(update.tool)}:", Text(said))
             case RunEnded(ending=ending, failure=failure) if ending is not Ending.DONE:
                 self._line(f"[yellow]{ending}[/]", Text(failure.message if failure else ""))
             case Warned(message=message):
@@ -103,7 +103,7 @@ class Session:
     def _answer(self, run: LiveRun[Any], call: Call[Any, Any], text: str) -> None:
         try:
             run.answer(call.id, json.decode(text))
-        except (DecodeError, InvalidAnswer) as error:
+        except (DecodeError, RefusedAnswer) as error:
             self._line(Text(str(error), style="red"))
 
     async def _decide(self, run: LiveRun[Any], call: Call[Any, Any]) -> None:
@@ -115,7 +115,7 @@ class Session:
                 run.approve(call.id, arguments=verdict.arguments, remember=verdict.remember)
             else:
                 run.deny(call.id, verdict.reason)
-        except InvalidAnswer as error:
+        except RefusedAnswer as error:
             self._line(Text(str(error), style="red"))
 
     async def _verdict(self, text: str, call: Call[Any, Any]) -> Approve | Deny:
@@ -132,8 +132,8 @@ class Session:
                     return await self._verdict("e", call)
             case "n" | "no":
                 return Deny()
-            case reason:
-                return Deny(reason)
+            case _:
+                return Deny(text)
 
     async def _read(self, prompt: str) -> str:
         self._line()

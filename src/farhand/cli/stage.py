@@ -5,7 +5,9 @@ from collections.abc import AsyncIterator
 
 from msgspec import DecodeError, json
 from rich.console import Console
+from rich.markup import escape
 
+from farhand.core.errors import ModelError
 from farhand.core.messages import AssistantMessage, ToolMessage, UserMessage
 from farhand.core.pieces import Piece
 from farhand.models.base import Request
@@ -39,10 +41,13 @@ class PlayedByPerson:
             case AssistantMessage():
                 said = f"you: {last.text}"
         tools = ", ".join(f"/{tool.name}" for tool in request.tools) or "none"
-        self._console.print(f"[dim]── you are the model ── {said} ── tools: {tools}[/]", highlight=False)
+        self._console.print(f"[dim]── you are the model ── {escape(said)} ── tools: {tools}[/]", highlight=False)
 
     async def _take(self) -> bool:
-        line = (await asyncio.to_thread(self._console.input, "[magenta]model>[/] ")).strip()
+        try:
+            line = (await asyncio.to_thread(self._console.input, "[magenta]model>[/] ")).strip()
+        except EOFError as error:
+            raise ModelError("nobody plays the model any more") from error
         if not line.startswith("/"):
             self._manual.say(line)
             return True

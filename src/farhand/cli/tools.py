@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from farhand.agent import Agent
@@ -24,10 +25,12 @@ def tools(agent: str, /) -> None:
     table = Table("tool", "place", "approval", "effect", "description", box=None)
     for tool in found.tools.values():
         policy = tool.definition.policy
-        table.add_row(tool.name, str(tool.place), str(policy.approval), str(policy.effect), tool.definition.description)
+        table.add_row(
+            tool.name, str(tool.place), str(policy.approval), str(policy.effect), escape(tool.definition.description)
+        )
     console.print(table)
     for hint in lint_tools([tool.definition for tool in found.tools.values()]):
-        console.print(f"[yellow]{hint.tool}[/] {hint.path} {hint.message}")
+        console.print(f"[yellow]{hint.tool}[/] {escape(hint.path)} {escape(hint.message)}")
 
 
 def load_agent(where: str) -> Agent[Any]:
@@ -36,7 +39,7 @@ def load_agent(where: str) -> Agent[Any]:
     sys.path.insert(0, "")
     try:
         found = getattr(importlib.import_module(module), name or "agent")
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, ValueError) as error:
         sys.exit(f"no agent at {where!r}: {error}")
     if not isinstance(found, Agent):
         sys.exit(f"{where!r} is a {type(found).__name__}, not an Agent")

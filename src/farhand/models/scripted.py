@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
-from msgspec import ValidationError, json
+from msgspec import DecodeError, json
 
 from farhand.core.errors import InvalidInput, ModelError
 from farhand.core.pieces import Done, Finish, Piece, ReasoningDelta, TextDelta, ToolArgsDelta, ToolEnd, ToolStart, Usage
@@ -83,7 +83,7 @@ class Scripted:
         """A model that repeats what `record` wrote."""
         try:
             replies = json.decode(recording, type=list[list[Piece]])
-        except ValidationError as error:
+        except (DecodeError, UnicodeDecodeError) as error:
             raise InvalidInput(f"this is not a recording of a model: {error}") from error
         model = cls([])
         for pieces in replies:

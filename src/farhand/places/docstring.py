@@ -6,7 +6,7 @@ import re
 _SECTION = re.compile(
     r"^(args|arguments|parameters|params|returns?|raises|yields|examples?|notes?)\s*:?\s*$", re.IGNORECASE
 )
-_GOOGLE = re.compile(r"^(?P<name>\*{0,2}\w+)\s*(?:\([^)]*\))?\s*:\s*(?P<text>.*)$")
+_GOOGLE = re.compile(r"^(?P<name>\*{0,2}\w+)\s*(?:\(.*?\))?\s*:\s*(?P<text>.*)$")
 _SPHINX = re.compile(r"^:param\s+(?:[^:]*\s)?(?P<name>\w+)\s*:\s*(?P<text>.*)$")
 _PARAMETERS = ("args", "arguments", "parameters", "params")
 
@@ -51,7 +51,7 @@ def _parameter_line(line: str, rest: list[str], parameters: dict[str, list[str]]
     if numpy is not None and (not rest or not rest[0].strip() or rest[0].startswith(" ")):
         parameters[numpy.group(1)] = []
         return numpy.group(1)
-    if current in parameters:
+    if current in parameters and line.startswith(" "):
         parameters[current].append(stripped)
     return current
 

@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from msgspec import Raw, json
 
@@ -22,7 +22,7 @@ class Signature:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         hints = _hints(function)
-        self.name: str = function.__name__
+        self.name: str = getattr(function, "__name__", "")
         self.description, described = read_docstring(function.__doc__)
         self.context_name = _context_name(function, hints)
         fields: dict[str, Any] = {}
@@ -184,6 +184,8 @@ async def in_thread(function: Callable[..., Any], *positional: Any, **keywords: 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     target = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
+    if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
+        raise UsageError(f"{function!r} yields; a tool returns one result, and reports with CallContext.progress")
     try:
         return get_type_hints(target, include_extras=True)
     except NameError as error:
@@ -198,4 +200,5 @@ def _context_name(function: Callable[..., Any], hints: Mapping[str, Any]) -> str
 
 
 def _is_part(kind: Any) -> bool:
-    return getattr(kind, "__module__", "") == "farhand.core.messages"
+    """Whether results are message parts, or lists of them: those go to the model as they are."""
+    return getattr(kind, "__module__", "") == "farhand.core.messages" or any(map(_is_part, get_args(kind)))

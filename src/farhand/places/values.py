@@ -6,7 +6,7 @@ pydantic is imported only here and in `functions`, and only when a tool uses a t
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
-from msgspec import Raw, json
+from msgspec import Raw, json, to_builtins
 
 from farhand.core.errors import UsageError
 from farhand.core.messages import Binary, Json, Text
@@ -62,8 +62,11 @@ class TypedCodec(Generic[T]):
     def __init__(self, kind: type[T], *, output: bool = False) -> None:
         from pydantic import TypeAdapter  # an author's type is what makes pydantic needed
 
-        self._adapter: TypeAdapter[T] = TypeAdapter(kind)
-        self.schema = Raw(json.encode(plain_schema(self._adapter, output=output)))
+        try:
+            self._adapter: TypeAdapter[T] = TypeAdapter(kind)
+            self.schema = Raw(json.encode(plain_schema(self._adapter, output=output)))
+        except Exception as error:
+            raise UsageError(f"the type {kind!r} has no JSON Schema: {error}") from error
 
     def load(self, value: Any) -> T:
         """A checked JSON value as the type; the type's own validators may still refuse it."""
@@ -74,7 +77,8 @@ class TypedCodec(Generic[T]):
         if type(value) in _SCALARS:
             return json.encode(value)
         try:
-            return self._adapter.dump_json(value, warnings="error", by_alias=True)
+            raw = self._adapter.dump_json(value, warnings="error", by_alias=True)
+            return _finite(raw, self._adapter.dump_python(value)) if b"null" in raw else raw
         except Exception as error:
             if "PydanticSerialization" in type(error).__name__:
                 return dump(value)
@@ -114,9 +118,7 @@ def strip_titles(schema: Any, *, names: bool = False) -> Any:
 def dump(value: Any) -> bytes:
     """Any value as JSON. Numbers that JSON does not have are refused, never turned into null."""
     raw = json.encode(value, enc_hook=_encode_foreign)
-    if b"null" in raw and _has_infinite(value):
-        raise ValueError("NaN and Infinity are not JSON")
-    return raw
+    return _finite(raw, to_builtins(value, enc_hook=_encode_foreign)) if b"null" in raw else raw
 
 
 def dump_result(value: Any, write: Callable[[Any], bytes]) -> tuple[bytes, bool]:
@@ -135,6 +137,12 @@ def _encode_foreign(value: Any) -> Any:
     if dump_model is not None:
         return dump_model(mode="json", by_alias=True)
     raise UsageError(f"a value of type {type(value).__name__} cannot be written as JSON")
+
+
+def _finite(raw: bytes, value: Any) -> bytes:
+    if _has_infinite(value):
+        raise ValueError("NaN and Infinity are not JSON")
+    return raw
 
 
 def _has_infinite(value: Any) -> bool:

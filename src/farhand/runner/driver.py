@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from farhand.calls import Call
 from farhand.core.call import Call as Record
+from farhand.core.call import CallState
 from farhand.core.definition import Place
 from farhand.core.effects import AskApproval, AskModel, Dispatch, Effect, Memorise, SetTimer, StopModel, Withdraw
 from farhand.core.events import Event, RunCancelled, TimerFired, TimerKind
@@ -116,8 +117,14 @@ class Driver:
         self._tell((update,))
 
     def tell_progress(self, call_id: str, name: str, value: Any) -> None:
-        """Pass on what a tool says of its progress."""
-        self.tell_live(CallProgress(self.seq, self.means.clock.now(), call_id, value, name))
+        """Pass on, in the loop's thread, what a tool says of its progress; a call that has ended says nothing more."""
+        if self._idle is None or self.state.calls[call_id].state is not CallState.EXECUTING:
+            return
+        loop = self._idle.get_loop()
+        if asyncio._get_running_loop() is loop:
+            self.tell_live(CallProgress(self.seq, self.means.clock.now(), call_id, value, name))
+        else:
+            loop.call_soon_threadsafe(self.tell_progress, call_id, name, value)
 
     def warn(self, code: str, message: str) -> None:
         """Tell watchers something that a developer should know."""

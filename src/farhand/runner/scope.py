@@ -17,18 +17,23 @@ class Stopped(Exception):
 class Scope:
     """Runs one coroutine in the current task. `stop` cancels just that, as `asyncio.timeout` does."""
 
-    __slots__ = ("_cancelling", "_task", "stopped")
+    __slots__ = ("_cancelled", "_task", "stopped")
 
     def __init__(self) -> None:
         self._task: asyncio.Task[Any] | None = None
-        self._cancelling = 0
+        self._cancelled = False
         self.stopped = False
 
     def stop(self) -> None:
         """Cancel the work if it waits, or as soon as it does."""
-        if self._task is not None and not self.stopped:
-            self._task.cancel()
         self.stopped = True
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._cancel(self._task)
+
+    def _cancel(self, task: asyncio.Task[Any]) -> None:
+        if self.stopped and not self._cancelled:
+            self._cancelled = True
+            task.cancel()
 
     @types.coroutine
     def run(self, work: Coroutine[Any, Any, None], on_wait: Callable[[], None]) -> Generator[Any, Any, None]:
@@ -39,12 +44,11 @@ class Scope:
             return
         task = asyncio.current_task()
         assert task is not None
-        self._task, self._cancelling = task, task.cancelling()
-        if self.stopped:  # it was called off by its own doing, before it waited
-            task.cancel()
+        self._task, cancelling = task, task.cancelling()
         on_wait()
         try:
             while True:
+                self._cancel(task)  # if it stopped itself: earlier, that could hit the task where it waits next
                 try:
                     sent = yield waits_for
                 except BaseException as error:  # noqa: BLE001  passed on to the work, as `await` would
@@ -53,11 +57,12 @@ class Scope:
                     waits_for = work.send(sent)
         except StopIteration:
             if self.stopped:  # it ended in spite of being cancelled
-                task.uncancel()
                 raise Stopped from None
         except asyncio.CancelledError as error:
-            if self.stopped and task.uncancel() <= self._cancelling:
+            if self.stopped and task.cancelling() - self._cancelled <= cancelling:
                 raise Stopped from error
             raise
         finally:
             self._task = None
+            if self._cancelled:
+                task.uncancel()
