@@ -4,15 +4,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from msgspec import json
 
 from farhand.core import answers
 from farhand.core.call import Outcome
-from farhand.core.definition import Approval, Place
+from farhand.core.definition import Approval, Place, SideEffect
 from farhand.core.errors import AnswerConflict, CallGone, InvalidAnswer, NotExpected, RefusedAnswer, UnknownCall
-from farhand.core.events import Answered, CallCancelled, Denied, Remember, RunCancelled
+from farhand.core.events import Answered, CallCancelled, Denied, Remember, RunCancelled, TimerKind
 from farhand.core.failure import Failure
 from farhand.core.limits import Limits
+from farhand.core.turn import arguments_hash
 from tests.core.story import ADD, Story, make_tool
 
 
@@ -106,13 +106,42 @@ def test_a_result_that_is_too_large_is_refused() -> None:
         say(story, answers.answer, call, b'"' + b"x" * 100 + b'"')
 
 
-def test_parts_are_not_held_against_the_output_schema() -> None:
+def test_parts_are_held_against_the_output_schema_by_what_they_say() -> None:
     story, call = waiting(output=ADD)
-    parts = b'[{"type":"text","text":"x"}]'
-    say(story, answers.answer, call, parts, multipart=True)
-    assert story.tool_messages[0].text == "x"
+    for wrong in (b'[{"type":"text","text":"x"}]', b"[]", b'[{"type":"json","value":{"n":-1}}]'):
+        with pytest.raises(InvalidAnswer):
+            say(story, answers.answer, call, wrong, multipart=True)
+    right = b'[{"type":"json","value":{"n":1}}]'
+    say(story, answers.answer, call, right, multipart=True)
+    assert story.tool_messages[0].text == '{"n":1}'
     with pytest.raises(AnswerConflict):
-        say(story, answers.answer, call, parts)
+        say(story, answers.answer, call, right)
+
+
+@pytest.mark.parametrize(
+    ("result", "multipart"),
+    [
+        (b"not json", False),
+        (b"", False),
+        (b"NaN", False),
+        (b"\xff", False),
+        (b'{"a":1,"a":2}', False),
+        (b'{"a":1}', True),
+        (b'[{"type":"binary","mime_type":"a/b"}]', True),
+    ],
+)
+def test_what_is_no_json_or_no_parts_is_no_answer(result: bytes, multipart: bool) -> None:
+    story, call = waiting()
+    with pytest.raises(InvalidAnswer):
+        say(story, answers.answer, call, result, multipart=multipart)
+    assert story.run.waiting
+
+
+def test_files_are_parts_of_an_answer_like_any_other() -> None:
+    story, call = waiting(output={"type": "array", "prefixItems": [{"const": "see"}, {"required": ["url"]}]})
+    parts = b'[{"type":"text","text":"see"},{"type":"binary","mime_type":"image/png","url":"data:,"}]'
+    say(story, answers.answer, call, parts, multipart=True)
+    assert story.call(call).outcome is Outcome.OK
 
 
 def test_a_clients_failure_is_an_answer_too() -> None:
@@ -145,7 +174,9 @@ def test_one_client_claims_and_the_others_see_that_it_is_taken() -> None:
 
 def test_a_yes_counts_once() -> None:
     story, call = asking()
-    shown = answers.arguments_shown(story.call(call))
+    record = story.call(call).approval
+    assert record is not None
+    shown = record.arguments_hash
     assert say(story, answers.approve, call, shown=shown) is not None
     assert say(story, answers.approve, call, shown=shown) is None
     assert story.dispatched == [(call, 1)]
@@ -176,9 +207,34 @@ def test_a_no_counts_once() -> None:
     story, call = asking()
     event = say(story, answers.deny, call, reason="no", remember=Remember.TOOL)
     assert isinstance(event, Denied)
-    assert say(story, answers.deny, call) is None
+    assert say(story, answers.deny, call, reason="no", remember=Remember.TOOL) is None
+    for decide, more in ((answers.deny, {}), (answers.deny, {"reason": "no"}), (answers.approve, {})):
+        with pytest.raises(AnswerConflict):
+            say(story, decide, call, **more)
+
+
+@pytest.mark.parametrize("more", [{"payload": {"a": 2}}, {"remember": Remember.TOOL}, {"arguments": '{"n":3}'}])
+def test_a_yes_that_says_more_than_the_first_is_no_repeat(more: dict[str, Any]) -> None:
+    story, call = asking()
+    said = {"payload": {"a": 1}, "arguments": '{"n":2}'}
+    say(story, answers.approve, call, **said)
+    assert say(story, answers.approve, call, **said) is None
+    with pytest.raises(AnswerConflict):
+        say(story, answers.approve, call, **(said | more))
     with pytest.raises(AnswerConflict):
         say(story, answers.approve, call)
+
+
+def test_the_same_failure_said_twice_costs_one_attempt() -> None:
+    story, call = waiting(effect=SideEffect.PURE, retries=1)
+    failure = Failure("x", "broke", retryable=True)
+    say(story, answers.fail, call, failure, attempt=1)
+    assert say(story, answers.fail, call, failure) is None
+    story.fire(call, TimerKind.BACKOFF, after=1)
+    assert say(story, answers.fail, call, failure, attempt=1) is None
+    assert story.call(call).attempt == 2
+    say(story, answers.fail, call, failure, attempt=2)
+    assert story.call(call).outcome is Outcome.FAILED
 
 
 def test_a_decision_after_the_approval_expired_is_gone() -> None:
@@ -219,9 +275,11 @@ def test_every_refusal_has_a_code_of_its_own() -> None:
     assert len(set(codes)) == len(codes) == 5
 
 
-def test_the_hash_of_what_was_shown_is_the_one_in_the_approval() -> None:
+def test_after_an_edit_the_record_names_what_was_decided_on() -> None:
     story, call = asking()
-    record = story.call(call).approval
-    assert record is not None
-    assert answers.arguments_shown(story.call(call)) == record.arguments_hash
-    assert json.decode(story.call(call).arguments) == {"n": 1}
+    before = story.call(call).approval
+    say(story, answers.approve, call, arguments='{ "n" : 5 }')
+    after = story.call(call).approval
+    assert before is not None
+    assert after is not None
+    assert after.arguments_hash == arguments_hash('{"n":5}') != before.arguments_hash

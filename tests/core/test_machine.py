@@ -45,7 +45,7 @@ from farhand.core.updates import CallEnded, RunEnded
 from tests.core.story import ADD, Story, make_tool
 
 TOOLS: list[Definition] = [
-    make_tool("once", schema=ADD, retries=2),
+    make_tool("once", schema=ADD),
     make_tool("pure", effect=SideEffect.PURE, retries=1, timeout=5),
     make_tool("asks", approval=Approval.ALWAYS, approval_timeout=20, schema=ADD),
     make_tool("judged", approval=Approval.JUDGED, effect=SideEffect.IDEMPOTENT),

@@ -389,7 +389,7 @@ def test_a_call_is_taken_up_by_one_client() -> None:
 
 
 def test_a_once_tool_is_not_retried_after_a_failure() -> None:
-    story = Story(make_tool(retries=3))
+    story = Story(make_tool())
     (call,) = story.reply(("t", {}))
     story.fault(call)
     assert (story.call(call).outcome, story.dispatched) == (Outcome.FAILED, [(call, 1)])

@@ -6,7 +6,7 @@ a late one `CallGone`; a foreign call is answered exactly like an unknown one. `
 
 from typing import Any
 
-from msgspec import Raw, json
+from msgspec import Raw, ValidationError, json
 
 from farhand.core import reasons
 from farhand.core.call import Call, CallState, Outcome
@@ -15,9 +15,10 @@ from farhand.core.definition import Definition, Place
 from farhand.core.errors import AnswerConflict, CallGone, InvalidAnswer, NotExpected, UnknownCall
 from farhand.core.events import Answered, Approved, CallCancelled, Claimed, Denied, Faulted, Remember, RunCancelled
 from farhand.core.failure import Failure
+from farhand.core.messages import decode_parts, plain_value
 from farhand.core.run import Run
 from farhand.core.strict_json import BadJson, parse
-from farhand.core.turn import argument_failure, arguments_hash
+from farhand.core.turn import argument_failure
 
 
 def answer(
@@ -46,13 +47,13 @@ def fail(
 ) -> Faulted | None:
     """A client's word that its call failed."""
     call = _owned(run, principal, call_id)
-    if call.outcome is Outcome.FAILED and call.failure == failure:
+    if call.failure == failure and (call.outcome is Outcome.FAILED or _is_over(call, attempt)):
         return None
     _expect_executing(call, attempt)
     return Faulted(at, call_id, call.attempt, failure)
 
 
-def claim(run: Run, principal: str, call_id: str, holder: str, *, at: int) -> Claimed | None:
+def claim(run: Run, principal: str, call_id: str, holder: str, *, at: int, dies: bool = False) -> Claimed | None:
     """One client takes a call up; the others see that it is taken."""
     call = _owned(run, principal, call_id)
     _expect_executing(call, None)
@@ -60,7 +61,7 @@ def claim(run: Run, principal: str, call_id: str, holder: str, *, at: int) -> Cl
         return None
     if call.held_by:
         raise AnswerConflict(f"call {call_id!r} is taken by another client")
-    return Claimed(at, call_id, call.attempt, holder)
+    return Claimed(at, call_id, call.attempt, holder, dies)
 
 
 def approve(
@@ -80,7 +81,7 @@ def approve(
         raise NotExpected(f"call {call_id!r} does not wait for an approval")
     if shown is not None and shown != call.approval.arguments_hash:
         raise AnswerConflict(f"call {call_id!r} has other arguments than the ones that were approved")
-    if call.approval.decision == "approved" and (arguments is None or _same_text(arguments, call.arguments)):
+    if call.approval.decision == "approved" and _same_yes(call, arguments, payload, remember):
         return None
     _expect_undecided(call)
     definition = run.definition_of(call)
@@ -99,7 +100,10 @@ def deny(
     call = _owned(run, principal, call_id)
     if call.approval is None:
         raise NotExpected(f"call {call_id!r} does not wait for an approval")
-    if call.approval.decision == "denied":
+    if call.approval.decision == "denied" and (call.approval.reason, call.approval.remember) == (
+        reason,
+        remember or "",
+    ):
         return None
     _expect_undecided(call)
     return Denied(at, call_id, principal, reason, remember)
@@ -122,23 +126,22 @@ def cancel_run(run: Run, principal: str, *, at: int, reason: str = "") -> RunCan
     return None if run.ending is not None else RunCancelled(at, reason)
 
 
-def arguments_shown(call: Call) -> str:
-    """The hash that binds a decision to the arguments as they are now."""
-    return arguments_hash(call.arguments)
-
-
 def result_failure(
     definition: Definition | None, result: bytes, max_bytes: int, *, multipart: bool = False
 ) -> Failure | None:
-    """Why this result cannot be taken, or None."""
+    """Why this result cannot be taken, or None. Parts are held against the schema by what they say."""
     if len(result) > max_bytes:
         return Failure("result_too_large", f"The result has {len(result)} bytes; {max_bytes} are allowed.")
-    if definition is None or definition.output is None or multipart:
-        return None
     try:
         value = parse(result, max_bytes=max_bytes)
+        if multipart:
+            value = plain_value(decode_parts(result))
     except BadJson as error:
         return Failure("invalid_result", f"The result is not JSON: {error.reason}")
+    except (ValidationError, ValueError) as error:
+        return Failure("invalid_result", f"The result is no list of parts: {error}")
+    if definition is None or definition.output is None:
+        return None
     problems = output_of(definition).problems(value)
     return reasons.bad_result(problems) if problems else None
 
@@ -161,6 +164,22 @@ def _expect_executing(call: Call, attempt: int | None) -> None:
         raise CallGone(f"attempt {attempt} of call {call.id!r} is over")
 
 
+def _is_over(call: Call, attempt: int | None) -> bool:
+    """Whether `attempt`, or the newest one, has ended without settling the call."""
+    return call.attempt > attempt if attempt is not None and call.open else call.state is CallState.INPUT_COMPLETE
+
+
+def _same_yes(call: Call, arguments: str | None, payload: Any, remember: Remember | None) -> bool:
+    record = call.approval
+    assert record is not None
+    said = call.written or call.arguments if arguments is None else arguments
+    return (
+        _equal(said.encode(), call.arguments.encode())
+        and record.remember == (remember or "")
+        and json.encode(payload, order="sorted") == json.encode(record.payload, order="sorted")
+    )
+
+
 def _expect_undecided(call: Call) -> None:
     assert call.approval is not None
     if call.approval.decision:
@@ -177,7 +196,3 @@ def _equal(one: bytes, other: bytes) -> bool:
         return json.encode(parse(one), order="sorted") == json.encode(parse(other), order="sorted")
     except BadJson:
         return False
-
-
-def _same_text(one: str, other: str) -> bool:
-    return _equal(one.encode(), other.encode())

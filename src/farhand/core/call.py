@@ -109,7 +109,10 @@ ENDED = frozenset(state for state, changes in TABLE.items() if not changes)
 
 
 class ApprovalRecord(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A person's decision and what exactly it was about: these arguments, this definition. It counts once."""
+    """A person's decision and what exactly it was about: these arguments, this definition. It counts once.
+
+    Before the decision the hash is of what was shown, after it of what was decided on, edited arguments included.
+    """
 
     arguments_hash: str
     pin: str
@@ -119,7 +122,7 @@ class ApprovalRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     by: str = ""
     reason: str = ""
     payload: Any = None
-    remembered: bool = False
+    remember: str = ""
 
 
 class Call(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -139,6 +142,8 @@ class Call(Struct, frozen=True, gc=False, omit_defaults=True):
     attempt: int = 0
     absences: int = 0
     held_by: str = ""
+    dies: bool = False
+    """Whoever holds it ends with the process that runs the run."""
     not_before: int = 0
     deadline: int | None = None
     outcome: Outcome | None = None

@@ -21,6 +21,7 @@ from farhand.core.schema import BadSchema, compile_schema
 from farhand.core.strict_json import BadJson, parse
 
 CACHE_BYTES = 32 << 20
+MAX_TIMEOUT = 366 * 24 * 3600
 
 
 _NULL = Raw(b"null")
@@ -71,6 +72,14 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     absent: Absent | None = None
     fallback: str | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("timeout", "approval_timeout"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value <= MAX_TIMEOUT:
+                raise UsageError(f"{name} is {value!r}; it must be a number of seconds above 0, {MAX_TIMEOUT} at most")
+        if self.retries < 0 or (self.retries and self.effect is SideEffect.ONCE):
+            raise UsageError(f"retries is {self.retries!r}; only a pure or idempotent tool can be run again")
+
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One tool: what the model is shown, where it runs, and how it may be used. Schemas are the author's bytes."""
@@ -97,7 +106,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return None if bytes(self.output_json) == b"null" else self.output_json
 
 
-class InvalidToolDefinitions(UsageError, ValueError):
+class InvalidToolDefinitions(UsageError):
     """Definitions that were refused; `problems` holds every reason with its path."""
 
     code = "invalid_tools"
@@ -480,10 +489,10 @@ class _Reader:
             self._refuse((key,), 'Invalid option: expected one of "pure"|"idempotent"|"once"', "effect")
 
     def timeout(self, key: str, value: object, _: Raw) -> None:
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= _MAX_TIMEOUT:
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= _LONGEST_CALL:
             self._policy["timeout"] = float(value)
         else:
-            self._refuse((key,), f"must be a number of seconds above 0, {_MAX_TIMEOUT} at most", "timeout")
+            self._refuse((key,), f"must be a number of seconds above 0, {_LONGEST_CALL} at most", "timeout")
 
     def ignored(self, key: str, value: object, raw: Raw) -> None:
         """`strict` asks one provider for something that is always done here."""
@@ -500,7 +509,8 @@ class _Missing:
 
 
 _MISSING = _Missing()
-_MAX_TIMEOUT = 30 * 24 * 3600
+
+_LONGEST_CALL = 30 * 24 * 3600
 
 _OPTIONAL: dict[str, Callable[[_Reader, str, object, Raw], None]] = {
     "title": _Reader.text,

@@ -24,7 +24,8 @@ from farhand.core.updates import CallNamed, CallStreamed, ReasoningStreamed, Tex
 class Draft:
     """Feed it pieces in order; `reply` is there once `Done` was fed."""
 
-    def __init__(self, turn: int, seq: int) -> None:
+    def __init__(self, turn: int, seq: int, most: int = 1 << 22) -> None:
+        self._room = most
         self._turn = turn
         self._seq = seq
         self._text: list[str] = []
@@ -45,7 +46,7 @@ class Draft:
             case TextDelta():
                 return self._add_text(piece, at)
             case ToolArgsDelta():
-                return self._more(self._running(piece.index), piece.index, piece.text, at)
+                return self._more(self._running(piece.index), piece.index, self._text_of(piece.text), at)
             case ToolStart():
                 return self._start(piece, at, call_id)
             case ToolEnd():
@@ -67,13 +68,30 @@ class Draft:
         calls = tuple(self._requests[index] for index in self._calls)
         return Replied(at, "".join(self._text), self._thoughts(), calls, self._usage, self._finish)
 
+    def _text_of(self, text: object) -> str:
+        """Text from an adapter: a string, of characters that can be written, and not without end."""
+        if not isinstance(text, str):
+            raise ModelBroke(f"a piece holds {type(text).__name__} where text belongs")
+        if not text.isascii():
+            try:
+                text.encode()
+            except UnicodeEncodeError:
+                raise ModelBroke("a piece holds half a character") from None
+        self._room -= len(text)
+        if self._room < 0:
+            raise ModelBroke("the reply is longer than a reply may be")
+        return text
+
     def _add_text(self, piece: TextDelta, at: int) -> Update:
+        self._text_of(piece.text)
         offset = self._text_length
         self._text.append(piece.text)
         self._text_length = offset + len(piece.text)
         return TextStreamed(self._seq, at, self._turn, offset, piece.text)
 
     def _add_reasoning(self, piece: ReasoningDelta, at: int) -> Update:
+        self._text_of(piece.text)
+        self._text_of(piece.opaque)
         offset = self._reasoning_length
         self._reasoning.append(piece)
         self._reasoning_length = offset + len(piece.text)
@@ -82,6 +100,8 @@ class Draft:
     def _start(self, piece: ToolStart, at: int, call_id: str) -> Update:
         if piece.index in self._calls:
             raise ModelBroke(f"two calls have index {piece.index}")
+        self._text_of(piece.name)
+        self._text_of(piece.label)
         self._calls[piece.index] = Call(call_id, piece.label, piece.name, self._turn, created=at)
         self._streamed[piece.index] = 0
         return CallNamed(self._seq, at, call_id, piece.name, self._turn)
@@ -89,6 +109,7 @@ class Draft:
     def _end(self, piece: ToolEnd, at: int) -> Update | None:
         """Arguments that came in one piece pass through `input-streaming` as well."""
         call = self._running(piece.index)
+        self._text_of(piece.arguments)
         self._requests[piece.index] = CallRequest(call.id, call.label, call.tool, piece.arguments)
         if self._streamed[piece.index] or not piece.arguments:
             return None
@@ -101,10 +122,12 @@ class Draft:
         return CallStreamed(self._seq, at, call.id, offset, text)
 
     def _close(self, piece: Done) -> None:
+        if piece.finish not in tuple(Finish):
+            raise ModelBroke(f"{piece.finish!r} is no reason to finish")
         unfinished = [call.tool for index, call in self._calls.items() if index not in self._requests]
         if unfinished:
             raise ModelBroke(f"the calls of {', '.join(unfinished)} were never ended")
-        self._finish = piece.finish
+        self._finish = Finish(piece.finish)
 
     def _running(self, index: int) -> Call:
         call = self._calls.get(index)

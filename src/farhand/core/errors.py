@@ -30,7 +30,7 @@ class FarhandError(Exception):
     code = "error"
 
 
-class UsageError(FarhandError):
+class UsageError(FarhandError, ValueError):
     """The program asked for something that cannot be."""
 
     code = "usage"

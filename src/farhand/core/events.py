@@ -41,6 +41,8 @@ class Started(Struct, frozen=True, gc=False, tag="started", omit_defaults=True):
     output_schema: Raw = Raw(b"null")
     judged_stop: bool = False
     memory: tuple[Memory, ...] = ()
+    refused: tuple[str, ...] = ()
+    """What of the client's tools was not taken, and why."""
 
 
 class Replied(Struct, frozen=True, gc=False, tag="replied", omit_defaults=True):
@@ -97,13 +99,15 @@ class Denied(Struct, frozen=True, gc=False, tag="denied", omit_defaults=True):
     remember: Remember | None = None
 
 
-class Claimed(Struct, frozen=True, gc=False, tag="claimed"):
+class Claimed(Struct, frozen=True, gc=False, tag="claimed", omit_defaults=True):
     """One client took a call up and works on it."""
 
     at: int
     call_id: str
     attempt: int
     holder: str
+    dies: bool = False
+    """Whether the holder is a function of the process that runs the run, and ends with it."""
 
 
 class Answered(Struct, frozen=True, gc=False, tag="answered", omit_defaults=True):

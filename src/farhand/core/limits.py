@@ -1,8 +1,11 @@
 """How far a run may go, and how long anything may take. Settings of the server's owner, stored with each run."""
 
+import math
 from typing import Literal
 
 from msgspec import Struct
+
+from farhand.core.errors import UsageError
 
 
 class Limits(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
@@ -15,7 +18,7 @@ class Limits(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     calls_per_turn: int = 64
     """Further calls of one reply are refused and the model is told."""
     max_calls: int | None = None
-    """Calls of a run; at the limit the model is asked once more without tools."""
+    """Calls of a run; further ones are refused, and the model is asked once more without tools."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     total_tokens: int | None = None
@@ -36,7 +39,32 @@ class Limits(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Before the second attempt; doubled for each further one."""
     absent_retries: int = 3
     """Dispatches of a call whose tool says `absent="retry"`."""
+    reply_characters: int = 4_194_304
+    """Text and arguments of one reply; a model that says more has failed."""
     argument_bytes: int = 262_144
     result_bytes: int = 1_048_576
     output_repairs: int = 2
     """Further turns in which the model may mend a final answer that breaks the output schema."""
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if value is not None and not (_is_number(value) and value >= least):
+                raise UsageError(f"Limits.{name} is {value!r}; it must be a number, {least} at least")
+        if self.gate not in ("call", "turn"):
+            raise UsageError(f"Limits.gate is {self.gate!r}; it must be 'call' or 'turn'")
+
+
+_LEAST = {
+    **dict.fromkeys(
+        ("max_turns", "calls_per_turn", "parallel", "argument_bytes", "result_bytes", "reply_characters"), 1
+    ),
+    **dict.fromkeys(("max_calls", "input_tokens", "output_tokens", "total_tokens", "output_repairs"), 0),
+    **dict.fromkeys(
+        ("server_timeout", "client_timeout", "approval_timeout", "grace", "retry_delay", "absent_retries"), 0
+    ),
+}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

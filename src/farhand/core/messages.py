@@ -2,7 +2,7 @@
 
 from typing import Any, TypeAlias
 
-from msgspec import Raw, Struct, json
+from msgspec import Raw, Struct, json, to_builtins
 
 from farhand.core.call import Outcome
 from farhand.core.failure import Failure
@@ -110,6 +110,22 @@ _PARTS = json.Decoder(tuple[Part, ...])
 def decode_parts(raw: Raw | bytes) -> tuple[Part, ...]:
     """Read parts from their JSON; raises `msgspec.ValidationError`."""
     return _PARTS.decode(raw)
+
+
+def plain_value(parts: tuple[Part, ...]) -> Any:
+    """What parts say as one value: nothing is null, one text its string, one JSON its value, else the list of them."""
+    values = [_plain(part) for part in parts]
+    return None if not values else values[0] if len(values) == 1 else values
+
+
+def _plain(part: Part) -> Any:
+    match part:
+        case Text(text=text):
+            return text
+        case Json(value=value):
+            return value
+        case _:
+            return to_builtins(part)
 
 
 def part_text(part: Part) -> str:

@@ -8,12 +8,14 @@ from farhand.core.problem import Problem
 
 def unknown_tool(name: str) -> Failure:
     """The model named a tool that is not in the catalog."""
-    return Failure("unknown_tool", f"Unknown tool: {name}")
+    return Failure("unknown_tool", f"Unknown tool: {_cut(name)}")
 
 
 def no_tools_now(name: str) -> Failure:
     """The run is at its limit; the model was asked without tools and called one all the same."""
-    return Failure("limit_reached", f"Tool {name} was not run: the limit of this run is reached. Answer without tools.")
+    return Failure(
+        "limit_reached", f"Tool {_cut(name)} was not run: the limit of this run is reached. Answer without tools."
+    )
 
 
 def too_many_calls(limit: int) -> Failure:
@@ -69,6 +71,11 @@ def cancelled(call: Call, reason: str, *, running: bool) -> Failure:
     return Failure("cancelled", f"{what}{doubt}." + (f" Reason: {reason}" if reason else ""))
 
 
+def run_cancelled(reason: str) -> Failure:
+    """Somebody called the run off."""
+    return Failure("cancelled", f"The run was cancelled. Reason: {reason}" if reason else "The run was cancelled.")
+
+
 def unknown(call: Call) -> Failure:
     """It was dispatched, and nobody can tell what became of it."""
     return Failure(
@@ -95,3 +102,7 @@ def tool_gone(call: Call) -> Failure:
 
 def _sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= 64 else f"{name[:64]}…"

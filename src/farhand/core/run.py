@@ -43,6 +43,10 @@ class Run(Struct, frozen=True, gc=False, omit_defaults=True):
     tools: dict[str, Definition]
     limits: Limits
     instructions: str = ""
+    said_before: int = 0
+    """How many of the messages are from before this run, its input included."""
+    events: int = 1
+    """How many events made this run; a later one has more."""
     calls: dict[str, Call] = {}
     order: tuple[str, ...] = ()
     """The calls of the newest reply that had any, in call order."""
@@ -76,6 +80,11 @@ class Run(Struct, frozen=True, gc=False, omit_defaults=True):
         return tuple(self.calls[call_id] for call_id in self.order)
 
     @property
+    def awaited_calls(self) -> tuple[Call, ...]:
+        """The open calls that a client or a person has to answer."""
+        return tuple(call for call in self.open_calls if _awaits_somebody(call))
+
+    @property
     def waiting(self) -> bool:
         """Whether nothing happens until a client or a person answers."""
         if self.phase is not Phase.CALLING:
@@ -98,6 +107,12 @@ class Run(Struct, frozen=True, gc=False, omit_defaults=True):
         if definition is not None and definition.pin == call.pin:
             return definition
         return self.pinned.get(call.pin)
+
+
+def _awaits_somebody(call: Call) -> bool:
+    if call.state is CallState.EXECUTING:
+        return call.place is Place.CLIENT
+    return call.state is CallState.APPROVAL_REQUESTED
 
 
 def _under_way(call: Call) -> bool:

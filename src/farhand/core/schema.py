@@ -32,7 +32,7 @@ Path = tuple[Token, ...]
 Fault = tuple[Path, str, str]
 
 
-class BadSchema(UsageError, ValueError):
+class BadSchema(UsageError):
     """The schema is not taken; `problems` says why, each with its path."""
 
     code = "bad_schema"

@@ -46,9 +46,21 @@ from farhand.core.events import (
     TimerFired,
     TimerKind,
 )
+from farhand.core.history import closed
 from farhand.core.messages import AssistantMessage
 from farhand.core.run import Ending, Phase, Run
-from farhand.core.turn import admit, advance, ask_approval, back_off, finish, next_turn, retry
+from farhand.core.turn import (
+    admit,
+    advance,
+    arguments_hash,
+    ask_approval,
+    back_off,
+    finish,
+    next_turn,
+    recall,
+    retry,
+    seconds_to_run,
+)
 from farhand.core.work import Work
 
 _ANY_TIME: frozenset[type] = frozenset({RunCancelled, Recovered, TimerFired})
@@ -94,10 +106,11 @@ def _started(event: Started) -> tuple[Run, tuple[Effect, ...]]:
         event.thread_id,
         event.principal,
         Phase.ASKING,
-        event.messages,
+        closed(event.messages),
         {definition.name: definition for definition in event.tools},
         event.limits,
         event.instructions,
+        said_before=len(closed(event.messages)),
         memory=event.memory,
         judged_stop=event.judged_stop,
         output_schema=event.output_schema,
@@ -148,57 +161,62 @@ def _approval_judged(work: Work, event: ApprovalJudged) -> None:
 
 def _approved(work: Work, event: Approved) -> None:
     call = work.call(event.call_id)
-    fields: dict[str, Any] = {}
-    if event.arguments is not None and event.arguments != call.arguments:
-        fields = {"arguments": event.arguments, "written": call.arguments}
-    _decide(work, call, Change.APPROVE, event, "approved", payload=event.payload, **fields)
+    arguments = call.arguments
+    if event.arguments is not None and arguments_hash(event.arguments) != arguments_hash(arguments):
+        arguments = event.arguments
+    _decide(work, call, event, arguments)
     advance(work)
 
 
 def _denied(work: Work, event: Denied) -> None:
     call = work.call(event.call_id)
-    _decide(work, call, Change.DENIED, event, "denied", reason=event.reason)
+    _decide(work, call, event, call.arguments)
     advance(work)
 
 
-def _decide(
-    work: Work,
-    call: Call,
-    change: Change,
-    event: Approved | Denied,
-    decision: str,
-    *,
-    reason: str = "",
-    payload: Any = None,
-    **fields: Any,
-) -> None:
-    """Use the approval up, remember it if it was meant to last, and move the call."""
+def _decide(work: Work, call: Call, event: Approved | Denied, arguments: str) -> None:
+    """Use the approval up, move the call, and remember the decision if it was meant to last."""
     if call.approval is None:
         raise IllegalChange(f"call {call.id!r} does not wait for a person")
+    remember = "" if event.remember is None else event.remember.value
     record = structs.replace(
-        call.approval,
-        decision=decision,
-        by=event.by,
-        reason=reason,
-        payload=payload,
-        remembered=event.remember is not None,
+        call.approval, arguments_hash=arguments_hash(arguments), by=event.by, decision="denied", remember=remember
     )
+    if isinstance(event, Approved):
+        record = structs.replace(record, decision="approved", payload=event.payload)
+        written = call.arguments if arguments != call.arguments else None
+        work.put(move(call, Change.APPROVE, approval=record, deadline=None, arguments=arguments, written=written))
+    else:
+        record = structs.replace(record, reason=event.reason)
+        work.settle(call, Outcome.DENIED, reasons.denied(event.reason), approval=record)
     if event.remember is not None:
-        exactly = call.approval.arguments_hash if event.remember is Remember.ARGUMENTS else ""
-        memory = Memory(call.pin, change is Change.APPROVE, exactly)
+        exactly = record.arguments_hash if event.remember is Remember.ARGUMENTS else ""
+        memory = Memory(call.pin, isinstance(event, Approved), exactly)
         work.fields["memory"] = (*work.run.memory, memory)
         work.effects.append(Memorise(work.run.principal, memory))
-    if change is Change.APPROVE:
-        work.put(move(call, change, approval=record, deadline=None, **fields))
-    else:
-        work.settle(call, Outcome.DENIED, reasons.denied(reason), approval=record)
+        _decide_alike(work, memory, event.by)
+
+
+def _decide_alike(work: Work, memory: Memory, by: str) -> None:
+    """A lasting decision holds for the calls that wait beside this one as well."""
+    for call in [work.calls[call_id] for call_id in work.order]:
+        if call.state is not CallState.APPROVAL_REQUESTED or call.approval is None:
+            continue
+        if recall((memory,), call) is None:
+            continue
+        if memory.allow:
+            record = structs.replace(call.approval, decision="approved", by=by)
+            work.put(move(call, Change.APPROVE, approval=record, deadline=None))
+        else:
+            record = structs.replace(call.approval, decision="denied", by=by)
+            work.settle(call, Outcome.DENIED, reasons.denied_before(), approval=record)
 
 
 def _claimed(work: Work, event: Claimed) -> None:
     call = work.call(event.call_id, event.attempt)
     if call.state is not CallState.EXECUTING or call.held_by:
         raise IllegalChange(f"call {call.id!r} is not free to be taken up")
-    work.put(structs.replace(call, held_by=event.holder))
+    work.put(structs.replace(call, held_by=event.holder, dies=event.dies))
 
 
 def _answered(work: Work, event: Answered) -> None:
@@ -209,7 +227,7 @@ def _answered(work: Work, event: Answered) -> None:
 
 def _faulted(work: Work, event: Faulted) -> None:
     call, definition = _known(work, event.call_id, event.attempt)
-    if not (event.failure.retryable and retry(work, call, definition)):
+    if not (event.failure.retryable and retry(work, call, definition, event.failure)):
         work.settle(call, Outcome.FAILED, event.failure)
     advance(work)
 
@@ -225,7 +243,7 @@ def _recover_executing(work: Work, call: Call, definition: Definition) -> None:
     if definition.policy.effect is SideEffect.ONCE:
         work.settle(call, Outcome.UNKNOWN, reasons.unknown(call))
     else:
-        work.put(move(call, Change.RELEASE, deadline=None, held_by=""))
+        work.put(move(call, Change.RELEASE, deadline=None, held_by="", dies=False))
 
 
 def _client_absent(work: Work, event: ClientAbsent) -> None:
@@ -272,11 +290,10 @@ def _deadline(work: Work, call: Call, definition: Definition) -> None:
         work.settle(call, Outcome.TIMED_OUT, reasons.approval_expired())
         return
     work.effects.append(Withdraw(call.id, call.attempt))
-    if not retry(work, call, definition):
-        default = work.run.limits.server_timeout if call.place is Place.SERVER else work.run.limits.client_timeout
-        seconds = definition.policy.timeout if definition.policy.timeout is not None else default
-        once = definition.policy.effect is SideEffect.ONCE
-        work.settle(call, Outcome.TIMED_OUT, reasons.timed_out(call, seconds or 0.0, once=once))
+    once = definition.policy.effect is SideEffect.ONCE
+    failure = reasons.timed_out(call, seconds_to_run(work.run, definition) or 0.0, once=once)
+    if not retry(work, call, definition, failure):
+        work.settle(call, Outcome.TIMED_OUT, failure)
 
 
 def _call_cancelled(work: Work, event: CallCancelled) -> None:
@@ -289,7 +306,7 @@ def _run_cancelled(work: Work, event: RunCancelled) -> None:
         work.effects.append(StopModel(work.run.turn))
     for call in work.run.open_calls if work.run.phase is Phase.CALLING else ():
         work.cancel(call, event.reason)
-    work.end(Ending.CANCELLED)
+    work.end(Ending.CANCELLED, failure=reasons.run_cancelled(event.reason))
 
 
 def _recovered(work: Work, event: Recovered) -> None:
@@ -320,7 +337,7 @@ def _recovered(work: Work, event: Recovered) -> None:
 
 def _resume_call(work: Work, call: Call, definition: Definition, *, offered: bool) -> None:
     """Ask again for whatever an open call was waiting for."""
-    if call.state is CallState.EXECUTING and call.place is not Place.CLIENT:
+    if call.state is CallState.EXECUTING and (call.place is not Place.CLIENT or call.dies):
         if offered or definition.policy.effect is SideEffect.ONCE:
             _recover_executing(work, call, definition)
         else:

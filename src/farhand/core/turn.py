@@ -2,7 +2,7 @@
 
 from hashlib import sha256
 
-from msgspec import structs
+from msgspec import json, structs
 
 from farhand.core import reasons
 from farhand.core.call import ApprovalRecord, Call, CallState, Change, Outcome, move
@@ -22,8 +22,8 @@ from farhand.core.work import Work
 
 
 def arguments_hash(arguments: str) -> str:
-    """What an approval is bound to: the very text that will be dispatched."""
-    return sha256(arguments.encode()).hexdigest()
+    """What an approval is bound to: the meaning of the arguments, so that white space and order do not matter."""
+    return sha256(json.encode(json.decode(arguments), order="sorted")).hexdigest()
 
 
 def argument_failure(definition: Definition, arguments: str, max_bytes: int) -> Failure | None:
@@ -46,6 +46,8 @@ def admit(work: Work, asked: CallRequest, position: int) -> None:
         failure: Failure | None = reasons.no_tools_now(asked.tool)
     elif position >= run.limits.calls_per_turn:
         failure = reasons.too_many_calls(run.limits.calls_per_turn)
+    elif run.limits.max_calls is not None and len(work.calls) >= run.limits.max_calls:
+        failure = reasons.no_tools_now(asked.tool)
     elif definition is None:
         failure = reasons.unknown_tool(asked.tool)
     else:
@@ -76,16 +78,23 @@ def route(work: Work, call: Call, definition: Definition) -> None:
 
 
 def recall(memory: tuple[Memory, ...], call: Call) -> Memory | None:
-    """The newest remembered decision that covers the call."""
-    for entry in reversed(memory):
-        if entry.pin == call.pin and entry.arguments_hash in ("", arguments_hash(call.arguments)):
-            return entry
+    """The newest remembered decision about exactly this call, or else about its tool."""
+    mine = [entry for entry in reversed(memory) if entry.pin == call.pin]
+    if not mine:
+        return None
+    exactly = arguments_hash(call.arguments)
+    for wanted in (exactly, ""):
+        for entry in mine:
+            if entry.arguments_hash == wanted:
+                return entry
     return None
 
 
 def ask_approval(work: Work, call: Call, definition: Definition) -> None:
     """Have a person decide about exactly these arguments and this definition."""
-    expires = _due(work.at, definition.policy.approval_timeout, work.run.limits.approval_timeout)
+    own = definition.policy.approval_timeout
+    seconds = work.run.limits.approval_timeout if own is None else own
+    expires = None if seconds is None else work.at + round(seconds * 1000)
     record = ApprovalRecord(arguments_hash(call.arguments), call.pin, work.at, expires)
     work.put(move(call, Change.ASK, approval=record, judging=False, deadline=expires))
     work.effects.append(AskApproval(call.id))
@@ -129,28 +138,37 @@ def dispatch(work: Work, call: Call) -> None:
     """Hand the call to its place. The effect is performed only after this is committed."""
     definition = work.run.definition_of(call)
     assert definition is not None
-    default = work.run.limits.server_timeout if call.place is Place.SERVER else work.run.limits.client_timeout
-    deadline = _due(work.at, definition.policy.timeout, default)
-    call = move(call, Change.DISPATCH, attempt=call.attempt + 1, deadline=deadline, not_before=0, held_by="")
+    seconds = seconds_to_run(work.run, definition)
+    deadline = None if seconds is None else work.at + round(seconds * 1000)
+    call = move(
+        call, Change.DISPATCH, attempt=call.attempt + 1, deadline=deadline, not_before=0, held_by="", dies=False
+    )
     work.put(call)
     work.effects.append(Dispatch(call.id, call.attempt))
     if deadline is not None:
         work.effects.append(SetTimer(deadline, call.id, TimerKind.DEADLINE, call.attempt))
 
 
-def retry(work: Work, call: Call, definition: Definition) -> bool:
+def seconds_to_run(run: Run, definition: Definition) -> float | None:
+    """How long one attempt may take."""
+    if definition.policy.timeout is not None:
+        return definition.policy.timeout
+    return run.limits.server_timeout if definition.place is Place.SERVER else run.limits.client_timeout
+
+
+def retry(work: Work, call: Call, definition: Definition, failure: Failure) -> bool:
     """Plan another attempt if the tool may be repeated and has attempts left."""
     policy = definition.policy
     if policy.effect is SideEffect.ONCE or call.attempt - call.absences > policy.retries:
         return False
-    back_off(work, call)
+    back_off(work, call, failure)
     return True
 
 
-def back_off(work: Work, call: Call) -> None:
+def back_off(work: Work, call: Call, failure: Failure | None = None) -> None:
     """Take the call back from its place and dispatch it again after a while, longer each time."""
     due = work.at + round(work.run.limits.retry_delay * 1000 * 2 ** min(call.attempt - 1, 16))
-    work.put(move(call, Change.RELEASE, not_before=due, deadline=None, held_by=""))
+    work.put(move(call, Change.RELEASE, not_before=due, deadline=None, held_by="", failure=failure))
     work.effects.append(SetTimer(due, call.id, TimerKind.BACKOFF, call.attempt))
 
 
@@ -159,7 +177,7 @@ def next_turn(work: Work) -> None:
     run = work.run
     tokens = token_limit(run.limits, work.fields.get("usage", run.usage))
     limit = tokens or run.limit or call_limit(run, len(work.calls))
-    if limit and (tokens or run.final or not run.limits.final_turn):
+    if run.final or (limit and (tokens or not run.limits.final_turn)):
         work.end(Ending.LIMIT, limit=limit)
         return
     work.fields.update(phase=Phase.ASKING, turn=run.turn + 1, final=bool(limit), limit=limit)
@@ -192,15 +210,11 @@ def finish(work: Work, text: str) -> None:
     run = work.run
     failure = output_failure(run.output_schema, text)
     if failure is None:
-        work.end(Ending.LIMIT if run.final else Ending.DONE, output=text)
+        work.end(Ending.LIMIT if run.limit else Ending.DONE, output=text)
     elif run.repairs < run.limits.output_repairs and not token_limit(run.limits, work.fields["usage"]):
+        final = run.final or bool(call_limit(run, len(work.calls)))
         work.say(repair_request(failure))
-        work.fields.update(turn=run.turn + 1, repairs=run.repairs + 1)
-        work.effects.append(AskModel(run.turn + 1, tools=not run.final))
+        work.fields.update(turn=run.turn + 1, repairs=run.repairs + 1, final=final)
+        work.effects.append(AskModel(run.turn + 1, tools=not final))
     else:
         work.end(Ending.FAILED, output=text, failure=failure)
-
-
-def _due(at: int, own: float | None, default: float | None) -> int | None:
-    seconds = default if own is None else own
-    return None if seconds is None else at + round(seconds * 1000)

@@ -10,7 +10,7 @@ from msgspec import Raw, Struct, json
 
 from farhand.core.call import Call, CallState, Outcome
 from farhand.core.definition import Place
-from farhand.core.events import Event, Replied
+from farhand.core.events import Event, Replied, Started
 from farhand.core.failure import Failure
 from farhand.core.pieces import Finish, Usage
 from farhand.core.run import Ending, Run
@@ -265,8 +265,10 @@ def updates(before: Run | None, event: Event, after: Run, seq: int) -> list[Upda
     """What `event` changed, for watchers. `seq` is the number of the last update before these."""
     at = event.at
     if before is None:
-        started = RunStarted(seq + 1, at, after.id, after.thread)
-        return [started, TurnStarted(seq + 2, at, after.turn, not after.final)]
+        assert isinstance(event, Started)
+        started: list[Update] = [RunStarted(seq + 1, at, after.id, after.thread)]
+        started += [Warned(seq + 2 + place, at, "tool_refused", text) for place, text in enumerate(event.refused)]
+        return [*started, TurnStarted(seq + 1 + len(started), at, after.turn, not after.final)]
     out: list[Update] = []
     if isinstance(event, Replied):
         usage, calls = event.usage, len(event.calls)
@@ -283,6 +285,23 @@ def updates(before: Run | None, event: Event, after: Run, seq: int) -> list[Upda
     return out
 
 
+def current(run: Run, seq: int) -> list[Update]:
+    """Where a run stands, for a watcher who comes later: its open calls, and that it waits or has ended."""
+    out: list[Update] = []
+    for call in run.open_calls:
+        if call.state is CallState.APPROVAL_REQUESTED:
+            out.append(_call_waiting(call, run.updated, seq))
+        elif call.state is CallState.EXECUTING:
+            out.append(_call_executing(call, run.updated, seq))
+        else:
+            out.append(CallReady(seq, run.updated, call.id, call.tool, call.turn, call.place, call.arguments))
+    if run.ending is not None:
+        out.append(_run_ended(run, run.updated, seq))
+    elif run.waiting:
+        out.append(RunWaiting(seq, run.updated, tuple(call.id for call in run.awaited_calls)))
+    return out
+
+
 def _changed_run(out: list[Update], before: Run, after: Run, at: int, seq: int) -> None:
     if after.ending is not None:
         if before.ending is None:
@@ -290,7 +309,7 @@ def _changed_run(out: list[Update], before: Run, after: Run, at: int, seq: int) 
     elif before.turn != after.turn:
         out.append(TurnStarted(seq + len(out) + 1, at, after.turn, not after.final))
     elif after.calls is not before.calls and after.waiting and not before.waiting:
-        out.append(RunWaiting(seq + len(out) + 1, at, tuple(call.id for call in after.open_calls)))
+        out.append(RunWaiting(seq + len(out) + 1, at, tuple(call.id for call in after.awaited_calls)))
 
 
 def _new_call(out: list[Update], run: Run, call: Call, at: int, seq: int) -> None:

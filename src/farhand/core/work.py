@@ -29,7 +29,10 @@ class Work:
 
     def done(self) -> tuple[Run, tuple[Effect, ...]]:
         """The run after the event, and what it asks for."""
-        run = structs.replace(self.run, calls=self.calls, order=self.order, updated=self.at, **self.fields)
+        before = self.run
+        run = structs.replace(
+            before, calls=self.calls, order=self.order, updated=self.at, events=before.events + 1, **self.fields
+        )
         return run, tuple(self.effects)
 
     def call(self, call_id: str, attempt: int | None = None) -> Call:
