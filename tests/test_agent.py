@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import gc
 from typing import Any
 
 import pytest
@@ -661,11 +662,59 @@ async def test_what_was_answered_before_the_run_goes_on_is_not_asked_again() -> 
 async def test_the_memory_of_resumed_runs_is_bounded() -> None:
     recent = RecentRuns(size=2)
     agent = Agent(scripted(lambda request: Use("pick", {"n": 1})), tools=[pick], recent=recent)
-    ids: list[str] = []
+    states: list[Any] = []
     for _ in range(3):
         run = await agent.resume((await agent.run("hi")).to_json())
-        ids.append(run.id)
-    assert [recent.get(run_id) is not None for run_id in ids] == [False, True, True]
+        states.append(run.state)
+        del run
+    gc.collect()
+    assert [recent.find(state) is not None for state in states] == [False, True, True]
+
+
+async def test_the_first_handle_follows_a_run_that_was_resumed_from_what_it_wrote() -> None:
+    ran: list[int] = []
+
+    @tool(needs_approval=True)
+    async def wipe() -> int:
+        """Wipe."""
+        ran.append(1)
+        return len(ran)
+
+    agent = Agent(scripted([Use("wipe"), "ok", "never"]), tools=[wipe])
+    first = await agent.run("hi")
+    call, data = first.pending[0].id, first.to_json()
+    second = await agent.resume(data, decisions={call: True})
+    assert first.approve(call).repeated
+    await first.wait()
+    assert (first.output, second.output, ran) == ("ok", "ok", [1])
+
+
+async def test_a_run_that_went_on_elsewhere_is_not_held_back_by_an_older_one() -> None:
+    script = [Use("pick", {"n": 1}), Use("pick", {"n": 2}), "done"]
+    here, there = RecentRuns(), RecentRuns()
+    first = await Agent(scripted(script), tools=[pick], recent=here).run("hi")
+    old = await Agent(scripted(script[1:]), tools=[pick], recent=here).resume(first.to_json())
+    moved = await Agent(scripted(script[1:]), tools=[pick], recent=there).resume(
+        first.to_json(), {first.pending[0].id: {}}
+    )
+    again = await Agent(scripted(script[2:]), tools=[pick], recent=here).resume(
+        moved.to_json(), {moved.pending[0].id: {}}
+    )
+    assert (old.id, again.output) == (again.id, "done")
+
+
+async def test_a_run_that_failed_before_anything_ran_can_be_tried_again_and_not_after() -> None:
+    @tool
+    async def effect() -> None:
+        """Have an effect."""
+
+    for script, expected in ((["down", "done"], "done"), ([Use("effect"), "down", "done"], "failed")):
+        entries = [ModelError("down") if entry == "down" else entry for entry in script]
+        agent = Agent(scripted([Use("pick", {"n": 1}), *entries]), tools=[pick, effect])
+        run = await agent.run("hi")
+        data, call = run.to_json(), run.pending[0].id
+        assert (await agent.resume(data, {call: {}})).status == "failed"
+        assert (await agent.resume(data, {call: {}})).status == expected
 
 
 async def test_a_tool_that_changed_while_the_run_was_stored_is_not_run() -> None:

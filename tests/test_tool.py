@@ -353,28 +353,28 @@ def test_a_definition_made_of_types_can_be_read_again_by_its_owner() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "value", "read"),
+    ("settings", "read"),
     [
-        ("effect", "idempotent", lambda made: (made.policy.effect, SideEffect.IDEMPOTENT)),
-        ("timeout", 2.5, lambda made: (made.policy.timeout, 2.5)),
-        ("approval_timeout", 60.0, lambda made: (made.policy.approval_timeout, 60.0)),
-        ("retries", 3, lambda made: (made.policy.retries, 3)),
-        ("absent", "fail", lambda made: (made.policy.absent, Absent.FAIL)),
-        ("fallback", "no {tool}", lambda made: (made.policy.fallback, "no {tool}")),
-        ("title", "Move it", lambda made: (made.title, "Move it")),
-        ("version", "1.2", lambda made: (made.version, "1.2")),
-        ("deprecated", "use go", lambda made: (made.deprecated, "use go")),
-        ("tags", ["a", "b"], lambda made: (made.tags, ("a", "b"))),
-        ("examples", [{"x": 1}], lambda made: ([bytes(one) for one in made.examples], [b'{"x":1}'])),
-        ("needs_approval", True, lambda made: (made.policy.approval, Approval.ALWAYS)),
-        ("needs_approval", lambda: True, lambda made: (made.policy.approval, Approval.JUDGED)),
+        ({"effect": "idempotent"}, lambda made: (made.policy.effect, SideEffect.IDEMPOTENT)),
+        ({"timeout": 2.5}, lambda made: (made.policy.timeout, 2.5)),
+        ({"approval_timeout": 60.0}, lambda made: (made.policy.approval_timeout, 60.0)),
+        ({"retries": 3, "effect": "pure"}, lambda made: (made.policy.retries, 3)),
+        ({"absent": "fail"}, lambda made: (made.policy.absent, Absent.FAIL)),
+        ({"fallback": "no {tool}"}, lambda made: (made.policy.fallback, "no {tool}")),
+        ({"title": "Move it"}, lambda made: (made.title, "Move it")),
+        ({"version": "1.2"}, lambda made: (made.version, "1.2")),
+        ({"deprecated": "use go"}, lambda made: (made.deprecated, "use go")),
+        ({"tags": ["a", "b"]}, lambda made: (made.tags, ("a", "b"))),
+        ({"examples": [{"x": 1}]}, lambda made: ([bytes(one) for one in made.examples], [b'{"x":1}'])),
+        ({"needs_approval": True}, lambda made: (made.policy.approval, Approval.ALWAYS)),
+        ({"needs_approval": lambda: True}, lambda made: (made.policy.approval, Approval.JUDGED)),
     ],
 )
-def test_every_setting_lands_in_the_definition(setting: str, value: Any, read: Any) -> None:
+def test_every_setting_lands_in_the_definition(settings: Any, read: Any) -> None:
     def move() -> None:
         """Move."""
 
-    for made in (tool(**{setting: value})(move), tool.define("move", **{setting: value})):
+    for made in (tool(**settings)(move), tool.define("move", **settings)):
         found, expected = read(made.definition)
         assert found == expected
 
@@ -391,6 +391,15 @@ def test_a_misspelt_setting_is_refused_and_never_passes_for_no_approval() -> Non
         tool.define("wipe", need_approval=True)  # type: ignore[call-overload]
     with pytest.raises(UsageError, match="need_approval"):
         tool(need_approval=True)(lambda: None)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"timeout": 0}, {"timeout": -1.0}, {"approval_timeout": 0}, {"effect": "pure", "retries": -1}, {"retries": 1}],
+)
+def test_settings_that_make_no_sense_are_refused(settings: Any) -> None:
+    with pytest.raises(UsageError, match=list(settings)[-1]):
+        tool.define("x", **settings)
 
 
 @pytest.mark.parametrize(

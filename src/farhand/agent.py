@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 from farhand.calls import Call
 from farhand.core.admission import OUTSIDE, OWNER, AdmissionLimits
 from farhand.core.definition import Definition, skeleton, validate_tool_definitions
-from farhand.core.errors import DuplicateToolName
+from farhand.core.errors import DuplicateToolName, InvalidInput
 from farhand.core.events import Recovered, Started
 from farhand.core.limits import Limits
 from farhand.core.messages import Binary, Json, Message, Part, Text, UserMessage
@@ -20,6 +20,7 @@ from farhand.runner.clock import Clock, SystemClock
 from farhand.runner.decision import Approve, Decisions, Deny
 from farhand.runner.driver import Driver, Means
 from farhand.runner.live import LiveRun, Output
+from farhand.runner.perform import perform
 from farhand.runner.recent import RecentRuns
 from farhand.runner.snapshot import read_snapshot
 from farhand.stopping import StopWhen
@@ -165,9 +166,9 @@ class Agent(Generic[Output]):
     ) -> LiveRun[Output]:
         """A run that has not begun to work: watch it, then `await run.wait()` or `async for … in run.updates()`."""
         brought, definitions, refused = self._brought(tools)
-        driver = Driver(self._means(brought, callbacks))
+        driver = Driver(self._means(brought, callbacks), perform)
         if callbacks.on_update is not None:
-            driver.watch(callbacks.on_update)
+            driver.watchers.add(callbacks.on_update)
         clock = self._clock
         driver.commit(
             Started(
@@ -182,11 +183,10 @@ class Agent(Generic[Output]):
                 output_schema=self._schema,
                 judged_stop=self._stop_when is not None,
                 memory=self.decisions.of(principal),
+                refused=refused,
             )
         )
-        for text in refused:
-            driver.warn("tool_refused", text)
-        return LiveRun(driver)
+        return LiveRun(driver, self._recent.note)
 
     async def resume(
         self,
@@ -216,21 +216,28 @@ class Agent(Generic[Output]):
     ) -> LiveRun[Output]:
         """A run that `to_json` wrote, ready to be answered; it has not begun to work again."""
         snapshot = read_snapshot(data)
-        known = self._recent.get(snapshot.run.id)
-        if known is not None:
+        known = self._recent.find(snapshot.run)
+        if known is not None and (known.busy or known.state.events > snapshot.run.events):
             if callbacks.on_update is not None:
                 known.watch(callbacks.on_update)
+            self._recent.keep(known)
             return cast("LiveRun[Output]", known)
         brought = _by_name(tools)
-        driver = Driver(self._means(brought, callbacks), state=snapshot.run, seq=snapshot.seq)
-        if callbacks.on_update is not None:
-            driver.watch(callbacks.on_update)
+        driver = Driver(self._means(brought, callbacks), perform, state=snapshot.run, seq=snapshot.seq)
         own = [*self._definitions, *(tool.definition for tool in brought.values())]
         foreign = [definition for definition in snapshot.run.tools.values() if definition.source == "client"]
+        kept, refused = _beside(own, foreign)
         if snapshot.run.ending is None:
-            driver.commit(Recovered(self._clock.now(), (*own, *foreign)))
-        live: LiveRun[Output] = LiveRun(driver)
-        self._recent.add(live)
+            driver.commit(Recovered(self._clock.now(), (*own, *kept)))
+        if callbacks.on_update is not None:
+            driver.watchers.add(callbacks.on_update)
+            driver.tell_current()
+        for text in refused:
+            driver.warn("tool_refused", text)
+        live: LiveRun[Output] = LiveRun(driver, self._recent.note)
+        if known is not None:
+            known.follow(live)
+        self._recent.keep(live)
         return live
 
     def _means(self, brought: Mapping[str, Tool[Any, Any]], callbacks: Callbacks) -> Means:
@@ -246,10 +253,10 @@ class Agent(Generic[Output]):
             self._show_errors,
         )
 
-    def _brought(self, tools: ClientTools) -> tuple[dict[str, Tool[Any, Any]], tuple[Definition, ...], list[str]]:
+    def _brought(self, tools: ClientTools) -> tuple[dict[str, Tool[Any, Any]], tuple[Definition, ...], tuple[str, ...]]:
         """What this run brings along: the program's tools, definitions from outside, and which of those are refused."""
         if isinstance(tools, tuple) and not tools:
-            return {}, (), []
+            return {}, (), ()
         own: list[Tool[Any, Any]] = []
         foreign: list[Any] | bytes | str = []
         if isinstance(tools, bytes | str):
@@ -258,16 +265,21 @@ class Agent(Generic[Output]):
             for entry in tools:
                 own.append(entry) if isinstance(entry, Tool) else foreign.append(entry)
         brought = _by_name([*self.tools.values(), *own])
-        outside = validate_tool_definitions(foreign, self._admission) if foreign else ()
-        taken = {skeleton(name): name for name in brought}
-        refused = [
-            f"client tool {definition.name!r} was refused: the server has a tool {taken[skeleton(definition.name)]!r}"
-            for definition in outside
-            if skeleton(definition.name) in taken
-        ]
-        kept = tuple(definition for definition in outside if skeleton(definition.name) not in taken)
-        own_by_name = {tool.name: tool for tool in own}
-        return own_by_name, (*(tool.definition for tool in own), *kept), refused
+        outside = validate_tool_definitions(foreign, self._admission) if foreign != [] else ()
+        kept, refused = _beside([tool.definition for tool in brought.values()], outside)
+        return {tool.name: tool for tool in own}, (*(tool.definition for tool in own), *kept), refused
+
+
+def _beside(own: Sequence[Definition], foreign: Sequence[Definition]) -> tuple[tuple[Definition, ...], tuple[str, ...]]:
+    """The foreign definitions that may stand beside the server's own, and why the others may not."""
+    taken = {skeleton(definition.name): definition.name for definition in own}
+    kept = tuple(definition for definition in foreign if skeleton(definition.name) not in taken)
+    refused = tuple(
+        f"client tool {definition.name!r} was refused: the server has a tool {taken[skeleton(definition.name)]!r}"
+        for definition in foreign
+        if skeleton(definition.name) in taken
+    )
+    return kept, refused
 
 
 class Stream(Generic[Output]):
@@ -301,14 +313,21 @@ def user_message(message: Input) -> UserMessage:
         return message
     if isinstance(message, str):
         return UserMessage((Text(message),))
-    parts = (message,) if isinstance(message, Text | Json | Binary) else message
-    return UserMessage(tuple(Text(part) if isinstance(part, str) else part for part in parts))
+    parts: object = (message,) if isinstance(message, Text | Json | Binary) else message
+    if isinstance(parts, list | tuple):
+        several = cast("Sequence[object]", parts)
+        if all(isinstance(part, str | Text | Json | Binary) for part in several):
+            said = cast("Sequence[str | Part]", several)
+            return UserMessage(tuple(Text(part) if isinstance(part, str) else part for part in said))
+    raise InvalidInput(f"the input of a run is text, parts or a list of them, not {type(message).__name__}")
 
 
 def _by_name(tools: Iterable[Tool[Any, Any]]) -> dict[str, Tool[Any, Any]]:
     named: dict[str, Tool[Any, Any]] = {}
     looks: dict[str, str] = {}
     for tool in tools:
+        if not isinstance(tool, Tool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput(f"{tool!r} is not a tool; put @tool above it or use tool.define")
         first = looks.setdefault(skeleton(tool.name), tool.name)
         if tool.name in named or first != tool.name:
             raise DuplicateToolName(f"two tools of one run are named {tool.name!r} ({first!r} came first)")

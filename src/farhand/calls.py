@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from msgspec import json
+from msgspec import DecodeError, json
 
 from farhand.core.call import Call as Record
 from farhand.core.call import CallState, Outcome
@@ -63,8 +63,12 @@ class Call(Generic[In, Out]):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments as JSON values."""
-        return json.decode(self.record.arguments)
+        """The arguments as JSON values; empty if the model wrote something that is none."""
+        try:
+            value: Any = json.decode(self.record.arguments)
+        except (DecodeError, UnicodeDecodeError):
+            return {}
+        return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
     @property
     def input(self) -> In:

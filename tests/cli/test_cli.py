@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from farhand import Agent, scripted, tool
+from farhand import Agent, CallContext, scripted, tool
 from farhand.cli.session import Session
 from farhand.demo import TRY
 from farhand.models import Turn, Use
@@ -218,6 +218,19 @@ async def test_a_run_that_did_not_end_well_and_a_warning_are_told(typed: list[An
     shown = shown_on(screen)
     assert "! tool 'old' is deprecated: use new" in shown
     assert "failed the script has 2 turns" in shown
+
+
+async def test_progress_and_streamed_text_have_lines_of_their_own(typed: list[Any], screen: Console) -> None:
+    @tool
+    async def count(context: CallContext) -> int:
+        """Count."""
+        context.progress("half [/] way")
+        return 2
+
+    typed += ["go"]
+    await Session(Agent(scripted([Turn("Let me see", Use("count")), "done"]), tools=[count]), screen).talk()
+    lines = [line.strip() for line in shown_on(screen).splitlines()]
+    assert lines == ["you> Let me see", "→ count at the server {}", "half [/] way", "✓ count: 2", "done", "you>"]
 
 
 async def test_the_conversation_goes_on_from_line_to_line(typed: list[Any], screen: Console) -> None:

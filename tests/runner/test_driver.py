@@ -5,12 +5,22 @@ from typing import Any
 
 import pytest
 
-from farhand import Agent, Approve, Call, CallContext, LiveRun, ToolError, manual, scripted, tool
+from farhand import Agent, Approve, Call, CallContext, LiveRun, ToolError, manual, scripted, tool, until
 from farhand.agent import Callbacks
 from farhand.core.call import CallState, Outcome
 from farhand.core.errors import IllegalChange
 from farhand.core.events import Answered, Denied, Raw
-from farhand.core.updates import CallEnded, CallReady, RunEnded, RunStarted, TextStreamed, Update
+from farhand.core.updates import (
+    CallEnded,
+    CallExecuting,
+    CallReady,
+    CallWaiting,
+    RunEnded,
+    RunStarted,
+    TextStreamed,
+    TurnStarted,
+    Update,
+)
 from farhand.models import Turn, Use
 from farhand.runner.decision import Decisions
 from farhand.runner.driver import Driver, Means
@@ -95,6 +105,22 @@ async def test_a_paused_run_holds_no_timer_and_its_deadline_counts_when_it_goes_
     async with asyncio.timeout(5):
         await run.wait()
     assert (run.calls[0].outcome, run.output) == (Outcome.TIMED_OUT, "too late")
+
+
+async def test_a_timer_that_ran_while_the_driver_waited_is_called_off_when_the_run_pauses() -> None:
+    clock, gate = Alarm(), Gate()
+    bounded = tool.define("pick", input={"type": "object"}, description="Pick.", timeout=60.0)
+    agent = Agent(scripted([Turn("", Use("hang"), Use("pick")), "ok"]), tools=[gate.tool, bounded], clock=clock)
+    run = agent.start("hi")
+    waiting = asyncio.ensure_future(run.wait())
+    async with asyncio.timeout(5):
+        await clock.armed.wait()
+        gate.go_on.set()
+        await waiting
+    assert (run.status, clock.waiting) == ("waiting", 0)
+    clock.advance(61)
+    await run.wait()
+    assert [call.outcome for call in run.calls] == [Outcome.OK, Outcome.TIMED_OUT]
 
 
 async def test_a_held_run_ends_its_call_at_the_deadline_by_itself() -> None:
@@ -491,6 +517,117 @@ async def test_a_callback_that_swallows_its_cancellation_says_nothing_any_more()
         run.deny(run.calls[0].id)
         await waiting
     assert run.calls[0].outcome is Outcome.DENIED
+
+
+# What was settled before anybody got to it
+
+
+def when(kind: type[Update], act: Any) -> tuple[Any, list[LiveRun[str]]]:
+    """A watcher that acts on the run at once when it hears of this."""
+    handle: list[LiveRun[str]] = []
+
+    def watch(update: Update) -> None:
+        if type(update) is kind and handle:
+            act(handle[0], update)
+
+    return watch, handle
+
+
+async def test_a_model_is_not_asked_for_a_run_that_was_called_off_just_before() -> None:
+    model = scripted([Use("quick"), "never"])
+    watch, handle = when(TurnStarted, lambda run, update: run.cancel())
+    run = Agent(model, tools=[quick]).start("hi")
+    handle.append(run)
+    run.watch(watch)  # hears of the first turn now: cancelled before it began
+    await run.wait()
+    assert (run.status, len(model.requests)) == ("cancelled", 0)
+
+
+async def test_a_person_is_not_asked_about_a_call_that_was_decided_just_before() -> None:
+    @tool(needs_approval=True)
+    async def wipe() -> str:
+        """Wipe."""
+        return "wiped"
+
+    def never(call: Call[Any, Any]) -> Any:
+        raise AssertionError(call)
+
+    watch, handle = when(CallWaiting, lambda run, update: run.approve(update.call_id))
+    agent = Agent(scripted([Use("wipe"), "ok"]), tools=[wipe])
+    run = agent.start("hi", callbacks=Callbacks(on_approval=never))
+    handle.append(run)
+    run.watch(watch)
+    await run.wait()
+    assert run.calls[0].output == "wiped"
+
+
+async def test_a_call_that_was_called_off_just_before_is_not_run() -> None:
+    @tool
+    async def wipe() -> str:
+        """Wipe."""
+        raise AssertionError
+
+    watch, handle = when(CallExecuting, lambda run, update: run.cancel_call(update.call_id))
+    run = Agent(scripted([Use("wipe"), "ok"]), tools=[wipe]).start("hi")
+    handle.append(run)
+    run.watch(watch)
+    await run.wait()
+    assert (run.calls[0].outcome, run.output) == (Outcome.CANCELLED, "ok")
+
+
+async def test_a_reply_that_comes_in_spite_of_everything_is_not_heard() -> None:
+    handle: list[LiveRun[str]] = []
+
+    def choose(request: Any) -> str:
+        handle[0].cancel("enough")
+        return "I do not care"
+
+    run = Agent(scripted(choose)).start("hi")
+    handle.append(run)
+    await run.wait()
+    assert (run.status, run.text) == ("cancelled", "")
+
+
+async def test_what_an_approval_function_says_of_a_call_that_has_ended_is_not_heard() -> None:
+    handle: list[LiveRun[str]] = []
+
+    def judge() -> bool:
+        handle[0].cancel_call(handle[0].calls[0].id)
+        return False
+
+    @tool(needs_approval=judge)
+    async def wipe() -> None:
+        """Wipe."""
+        raise AssertionError
+
+    run = Agent(scripted([Use("wipe"), "ok"]), tools=[wipe]).start("hi")
+    handle.append(run)
+    await run.wait()
+    assert (run.calls[0].outcome, run.output) == (Outcome.CANCELLED, "ok")
+
+
+async def test_what_a_stop_condition_says_of_a_run_that_has_ended_is_not_heard() -> None:
+    handle: list[LiveRun[str]] = []
+
+    def stop(state: Any) -> bool:
+        handle[0].cancel()
+        return False
+
+    run = Agent(scripted([Use("quick"), "never"]), tools=[quick], stop_when=until(stop)).start("hi")
+    handle.append(run)
+    await run.wait()
+    run.cancel("again")  # it has ended: nothing happens
+    assert run.status == "cancelled"
+
+
+async def test_a_client_may_say_that_its_call_failed() -> None:
+    run = await Agent(scripted([Use("pick"), "sorry"]), tools=[pick]).run("hi")
+    call = run.pending[0].id
+    assert not run.fail(call, "no window is open", code="no_window").repeated
+    assert run.fail(call, "no window is open", code="no_window").repeated
+    await run.wait()
+    assert run.calls[0].failure is not None
+    assert (run.calls[0].failure.code, run.calls[0].outcome) == ("no_window", Outcome.FAILED)
 
 
 async def test_a_tool_whose_function_is_gone_is_told_to_the_model() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import inspect
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, get_args, get_type_hints
 
 from msgspec import Raw, json
@@ -14,6 +15,8 @@ from farhand.places.running import CallContext
 from farhand.places.values import Codec, codec, dump, dump_result, strip_titles
 
 _EXACT = (str, int, bool)
+_THREADS = ThreadPoolExecutor(64, "farhand-tool")
+"""For tools that block. A thread cannot be stopped, so one that hangs keeps its place."""
 _PLAIN_RESULTS = (None, type(None), Any, inspect.Signature.empty)
 
 
@@ -177,8 +180,14 @@ def is_async(function: Callable[..., Any]) -> bool:
 async def in_thread(function: Callable[..., Any], *positional: Any, **keywords: Any) -> Any:
     """Run a function that blocks in a thread, in this task's context."""
     context = contextvars.copy_context()
-    loop = asyncio.get_running_loop()
-    result: Any = await loop.run_in_executor(None, lambda: context.run(function, *positional, **keywords))
+
+    def work() -> Any:
+        try:
+            return context.run(function, *positional, **keywords)
+        except StopIteration as error:  # a future cannot hold it
+            raise RuntimeError("the tool raised StopIteration") from error
+
+    result: Any = await asyncio.get_running_loop().run_in_executor(_THREADS, work)
     return await result if inspect.isawaitable(result) else result
 
 

@@ -29,7 +29,7 @@ class CallContext:
         thread_id: str,
         principal: str,
         payload: Any,
-        on_progress: Callable[[str, str, Any], None],
+        on_progress: Callable[[str, Any], None],
     ) -> None:
         self.call_id = call_id
         """Ours, the same on every attempt: the key under which an idempotent tool removes duplicates."""
@@ -46,4 +46,4 @@ class CallContext:
 
     def progress(self, value: Any, name: str = "progress") -> None:
         """Tell watchers how far the tool is; any JSON value. May be called from the tool's thread."""
-        self._on_progress(self.call_id, name, value)
+        self._on_progress(name, value)

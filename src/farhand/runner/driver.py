@@ -7,9 +7,10 @@ side. Whatever is under way has a `Scope`, so that it can be stopped by name.
 
 import asyncio
 import logging
+import threading
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -18,23 +19,29 @@ from farhand.core.call import Call as Record
 from farhand.core.call import CallState
 from farhand.core.definition import Place
 from farhand.core.effects import AskApproval, AskModel, Dispatch, Effect, Memorise, SetTimer, StopModel, Withdraw
-from farhand.core.events import Event, RunCancelled, TimerFired, TimerKind
+from farhand.core.events import Event, RunCancelled, TimerFired
 from farhand.core.run import Run
 from farhand.core.step import step
-from farhand.core.updates import CallEnded, CallProgress, Update, Warned, updates
+from farhand.core.updates import CallEnded, CallProgress, RunWaiting, Update, Warned, current, updates
 from farhand.models.base import Model
 from farhand.places.functions import Function
 from farhand.places.running import CallContext
 from farhand.places.values import Codec
-from farhand.runner.clock import Clock, Timer
+from farhand.runner.clock import Clock
 from farhand.runner.decision import Decisions
-from farhand.runner.perform import DECIDING, JUDGING, perform
 from farhand.runner.scope import Scope, Stopped
+from farhand.runner.timers import Timers
+from farhand.runner.watchers import Watchers
 from farhand.tool import Tool
 
 logger = logging.getLogger("farhand.runner")
 
-_KINDS = tuple(TimerKind)
+Key: TypeAlias = tuple[str, int]
+"""What is under way is named by its call and attempt; the model's reply by its turn."""
+Perform: TypeAlias = Callable[["Driver", Effect], tuple[Coroutine[Any, Any, None], Key]]
+
+LINGER = 5.0
+"""Seconds that stopped work may take to notice, once the run is over; then it is left behind."""
 
 
 class Means(Struct, frozen=True):
@@ -54,22 +61,24 @@ class Means(Struct, frozen=True):
 class Driver:
     """One run and everything that is under way for it."""
 
-    def __init__(self, means: Means, *, state: Run | None = None, seq: int = 0) -> None:
+    def __init__(self, means: Means, perform: Perform, *, state: Run | None = None, seq: int = 0) -> None:
         self.means = means
         self.seq = seq
         self.log: list[Event] = []
-        self.contexts: dict[str, CallContext] = {}
+        self.watchers = Watchers()
+        self.contexts: dict[Key, CallContext] = {}
+        self.scopes: dict[Key, Scope] = {}
         self._state = state
-        self._watchers: list[Callable[[Update], None]] = []
-        self._early: list[Update] = []
+        self._do = perform
         self._asked: deque[Effect] = deque()
-        self._scopes: dict[tuple[str, int], Scope] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._timers: dict[tuple[str, TimerKind], tuple[SetTimer, Timer | None]] = {}
+        self._timers = Timers(means.clock, self._fire)
         self._news: asyncio.Future[None] | None = None
         self._idle: asyncio.Future[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
         self._inline = False
-        self._waits = False
+        self._early_waiting: RunWaiting | None = None
         self._error: BaseException | None = None
 
     @property
@@ -86,6 +95,11 @@ class Driver:
     def view(self, record: Record) -> Call[Any, Any]:
         """A call as a program sees it."""
         return Call(record, self.means.tools.get(record.tool))
+
+    def function(self, call: Record) -> Function | None:
+        """The function that runs a call here, if it is the one that the call was made for."""
+        tool = self.means.tools.get(call.tool)
+        return tool.function if tool is not None and tool.definition.pin == call.pin else None
 
     # Events in, updates out
 
@@ -104,62 +118,36 @@ class Driver:
         self.log.append(event)
         told = updates(before, event, after, self.seq)
         self.seq += len(told)
-        if self._timers or self._scopes:
-            for update in told:
-                if type(update) is CallEnded:
-                    self._forget(update.call_id)
-        self._tell(told)
         for effect in effects:
             self._take(effect)
+        if self.scopes or self._timers:
+            self._let_go(told, ended=after.ending is not None)
+        if told and isinstance(told[-1], RunWaiting) and self._asked:
+            self._early_waiting = told[-1]  # somebody in this process may still answer
+            told = told[:-1]
+        self.tell(*told)
 
-    def tell_live(self, update: Update) -> None:
-        """Pass on an update that is not stored."""
-        self._tell((update,))
+    def tell(self, *told: Update) -> None:
+        """Pass updates on."""
+        self.watchers.tell(told, keep=not self.busy)
+        self._wake()
 
-    def tell_progress(self, call_id: str, name: str, value: Any) -> None:
-        """Pass on, in the loop's thread, what a tool says of its progress; a call that has ended says nothing more."""
-        if self._idle is None or self.state.calls[call_id].state is not CallState.EXECUTING:
+    def tell_progress(self, key: Key, name: str, value: Any) -> None:
+        """Pass on what a tool says of its progress, from whatever thread it says so; too late is too late."""
+        if self._loop is not None and threading.get_ident() != self._thread:
+            self._loop.call_soon_threadsafe(self.tell_progress, key, name, value)
             return
-        loop = self._idle.get_loop()
-        if asyncio._get_running_loop() is loop:
-            self.tell_live(CallProgress(self.seq, self.means.clock.now(), call_id, value, name))
-        else:
-            loop.call_soon_threadsafe(self.tell_progress, call_id, name, value)
+        call = self.state.calls[key[0]]
+        if call.state is CallState.EXECUTING and call.attempt == key[1]:
+            self.tell(CallProgress(self.seq, self.means.clock.now(), call.id, value, name))
+
+    def tell_current(self) -> None:
+        """Say where the run stands, for a watcher who comes later."""
+        self.tell(*current(self.state, self.seq))
 
     def warn(self, code: str, message: str) -> None:
-        """Tell watchers something that a developer should know."""
-        self.seq += 1
-        self._tell((Warned(self.seq, self.means.clock.now(), code, message),))
-
-    def watch(self, watcher: Callable[[Update], None]) -> Callable[[], None]:
-        """Call `watcher` with every update from now on; returns what ends that.
-
-        What was told while nobody watched or drove (a start, an answer to a paused run) goes to the first watcher.
-        """
-        early, self._early = self._early, []
-        self._watchers = [*self._watchers, watcher]
-        self._give(watcher, early)
-        return lambda: self._unwatch(watcher)
-
-    def _unwatch(self, watcher: Callable[[Update], None]) -> None:
-        self._watchers = [other for other in self._watchers if other is not watcher]
-
-    def _give(self, watcher: Callable[[Update], None], told: Sequence[Update]) -> None:
-        try:
-            for update in told:
-                watcher(update)
-        except Exception:
-            logger.exception("a watcher failed and is told nothing more")
-            self._unwatch(watcher)
-
-    def _tell(self, told: Sequence[Update]) -> None:
-        for watcher in self._watchers:
-            self._give(watcher, told)
-        if not self._watchers and not self.busy:
-            self._early += told
-        news = self._news
-        if news is not None and not news.done():
-            news.set_result(None)
+        """Tell watchers something that a developer should know and that the run does not."""
+        self.tell(Warned(self.seq, self.means.clock.now(), code, message))
 
     # Effects
 
@@ -169,10 +157,8 @@ class Driver:
             case AskModel():
                 self._asked.append(effect)
             case SetTimer():
-                self._set_timer(effect)
+                self._timers.set(effect)
             case Withdraw(call_id=call_id, attempt=attempt):
-                if call_id in self.contexts:
-                    self.contexts[call_id].cancelled = True
                 self._stop((call_id, attempt))
             case StopModel(turn=turn):
                 self._stop(("", turn))
@@ -188,63 +174,35 @@ class Driver:
     def _runs_here(self, call: Record) -> bool:
         return call.place is not Place.CLIENT or self.means.on_call is not None or self.function(call) is not None
 
-    def function(self, call: Record) -> Function | None:
-        """The function that runs a call here, if it is the one that the call was made for."""
-        tool = self.means.tools.get(call.tool)
-        return tool.function if tool is not None and tool.definition.pin == call.pin else None
+    def _stop(self, key: Key) -> None:
+        if key in self.contexts:
+            self.contexts[key].cancelled = True
+        if key in self.scopes:
+            self.scopes[key].stop()
 
-    def _stop(self, key: tuple[str, int]) -> None:
-        scope = self._scopes.get(key)
-        if scope is not None:
-            scope.stop()
-
-    def _set_timer(self, timer: SetTimer) -> None:
-        """Note a timer. It is armed only once the driver really waits: most calls have ended by then."""
-        self._drop_timer((timer.call_id, timer.kind))
-        self._timers[timer.call_id, timer.kind] = (timer, self._arm(timer) if self._waits else None)
-
-    def _arm(self, timer: SetTimer) -> Timer:
-        return self.means.clock.call_at(timer.due, lambda: self._fire(timer))
-
-    def _on_wait(self) -> None:
-        """The driver is about to wait: from now on timers must fire by themselves."""
-        if not self._waits:
-            self._waits = True
-            for key, (timer, armed) in self._timers.items():
-                if armed is None:
-                    self._timers[key] = (timer, self._arm(timer))
+    def _let_go(self, told: list[Update], *, ended: bool) -> None:
+        """Stop whatever still works on calls that have their outcome, and everything once the run is over."""
+        settled = {update.call_id for update in told if type(update) is CallEnded}
+        for call_id in settled:
+            self._timers.drop(call_id)
+        for key in list(self.scopes):
+            if ended or key[0] in settled:
+                self._stop(key)
 
     def _fire(self, timer: SetTimer) -> None:
-        self._timers.pop((timer.call_id, timer.kind), None)
         self.commit(TimerFired(max(self.means.clock.now(), timer.due), timer.call_id, timer.kind, timer.attempt))
 
-    def fire_overdue(self, now: int) -> None:
+    def fire_overdue(self) -> None:
         """Let every timer fire whose time has come; a paused run has none that would do so by itself."""
-        for timer, _ in sorted(self._timers.values(), key=lambda entry: entry[0].due):
-            if timer.due <= now:
-                self._drop_timer((timer.call_id, timer.kind))
-                self._fire(timer)
-
-    def _drop_timer(self, key: tuple[str, TimerKind]) -> None:
-        _, armed = self._timers.pop(key, (None, None))
-        if armed is not None:
-            armed.cancel()
-
-    def _forget(self, call_id: str) -> None:
-        """The call has its outcome: nobody needs to decide about it, and its times do not matter."""
         if self._timers:
-            for kind in _KINDS:
-                self._drop_timer((call_id, kind))
-        self._stop((call_id, JUDGING))
-        self._stop((call_id, DECIDING))
+            self._timers.fire_overdue()
 
     # Driving
 
     async def drive(self, *, hold: bool = False) -> None:
         """Perform what the run asks for until it ended or, without `hold`, waits for a client or a person."""
-        if self._idle is not None:
+        while self._idle is not None:
             await asyncio.shield(self._idle)
-            return
         self._begin()
         try:
             while self._error is None and not self._at_rest(hold=hold):
@@ -258,9 +216,11 @@ class Driver:
                     await self._wait_for_news()
             if self._error is not None:
                 raise self._error
-        except BaseException:
+            if self._tasks:
+                await self._leave_behind()
+        except BaseException as error:
             self._inline = False
-            await self._abort()
+            await self._abort(error)
             raise
         finally:
             self._rest()
@@ -280,40 +240,51 @@ class Driver:
             if not task.done():
                 task.cancel()
                 await asyncio.wait((task,))
-                await self._abort()  # a task that had not begun has not done so itself
+                await self._abort(None)  # a task that had not begun has not done so itself
 
     def _at_rest(self, *, hold: bool) -> bool:
-        if self._asked or self._tasks:
+        if self.state.ending is not None:
+            return True
+        if self._asked or self._tasks or not self.state.waiting:
             return False
-        return self.state.ending is not None or (self.state.waiting and not hold)
+        if self._early_waiting is not None:
+            waiting, self._early_waiting = self._early_waiting, None
+            self.tell(waiting)
+            return not hold and not self._asked
+        return not hold
 
     def _begin(self) -> None:
-        self._idle = asyncio.get_running_loop().create_future()
-        self._early.clear()
-        if self._timers:
-            self.fire_overdue(self.means.clock.now())
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._idle = self._loop.create_future()
+        self.watchers.forget()
+        self.fire_overdue()
 
     def _rest(self) -> None:
-        """Nobody drives any more: timers stay known but unarmed, so that a paused run holds nothing."""
-        for key, (timer, armed) in list(self._timers.items()):
-            if armed is not None:
-                armed.cancel()
-                self._timers[key] = (timer, None)
-        self._waits = False
+        self._timers.rest()
         assert self._idle is not None
         self._idle.set_result(None)
         self._idle = None
         self._error = None
 
-    async def _abort(self) -> None:
+    async def _abort(self, error: BaseException | None) -> None:
         """The driver was cancelled, or a callback raised: call the run off and leave nothing running."""
         self._asked.clear()
         if self.state.ending is None:
-            self.commit(RunCancelled(self.means.clock.now(), "the program stopped the run"))
+            known = isinstance(error, Exception)
+            reason = f"{type(error).__name__} in the program" if known else "the program stopped waiting"
+            self.commit(RunCancelled(self.means.clock.now(), reason))
         for task in self._tasks:
             task.cancel()
         if self._tasks:
-            await asyncio.wait(self._tasks)
+            await self._leave_behind()
+
+    async def _leave_behind(self) -> None:
+        """The run is over: what still runs for it was told to stop, and is not waited for without end."""
+        _, pending = await asyncio.wait(self._tasks, timeout=LINGER)
+        if pending:
+            logger.warning("%d pieces of work of run %s do not stop; left behind", len(pending), self.state.id)
+            self._tasks.clear()
 
     def _spawn_asked(self) -> None:
         while self._asked:
@@ -322,15 +293,16 @@ class Driver:
             task.add_done_callback(self._task_done)
 
     async def _perform(self, effect: Effect) -> None:
-        work, key = perform(self, effect)
-        scope = self._scopes[key] = Scope()
+        work, key = self._do(self, effect)
+        scope = self.scopes[key] = Scope()
         try:
-            await scope.run(work, self._on_wait)
+            await scope.run(work, self._timers.arm)
         except Stopped:
             pass
         finally:
-            del self._scopes[key]
-            self.contexts.pop(key[0], None)
+            if self.scopes.get(key) is scope:
+                del self.scopes[key]
+            self.contexts.pop(key, None)
 
     def _task_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -348,5 +320,5 @@ class Driver:
         return self._news
 
     async def _wait_for_news(self) -> None:
-        self._on_wait()
+        self._timers.arm()
         await self._expect_news()

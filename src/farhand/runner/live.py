@@ -36,8 +36,9 @@ class Receipt(Struct, frozen=True):
 class LiveRun(Generic[Output]):
     """A run as its owner holds it. `wait()` goes on until it ended or needs somebody; the verbs answer its calls."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: Driver, written: "Callable[[LiveRun[Any]], None] | None" = None) -> None:
         self._driver = driver
+        self._written = written
 
     # What the run is
 
@@ -76,7 +77,8 @@ class LiveRun(Generic[Output]):
         """The answer's text; at a limit, whatever the model said last."""
         if self.state.output:
             return self.state.output
-        said = [message.text for message in self.state.messages if isinstance(message, AssistantMessage)]
+        mine = self.state.messages[self.state.said_before :]
+        said = [message.text for message in mine if isinstance(message, AssistantMessage)]
         return said[-1] if said else ""
 
     @property
@@ -91,7 +93,10 @@ class LiveRun(Generic[Output]):
             raise RunFailed(f"the run has no result yet; it is {self.status}" + (f" for {waits}" if waits else ""))
         if self._driver.means.output is None:
             return cast("Output", self.text)
-        return self._driver.means.output.load(output_value(run.output))
+        try:
+            return self._driver.means.output.load(output_value(run.output))
+        except ValueError as error:
+            raise RunFailed(f"the answer is not what was asked for: {error}", run.failure) from error
 
     @property
     def calls(self) -> tuple[Call[Any, Any], ...]:
@@ -101,16 +106,27 @@ class LiveRun(Generic[Output]):
     @property
     def pending(self) -> tuple[Call[Any, Any], ...]:
         """The calls that wait for a client or a person."""
-        return tuple(self._driver.view(record) for record in self.state.open_calls) if self.state.waiting else ()
+        return tuple(self._driver.view(record) for record in self.state.awaited_calls)
 
     def calls_of(self, tool: Tool[In, Out]) -> tuple[Call[In, Out], ...]:
         """The calls of one tool, with its types."""
         return tuple(Call(record, tool) for record in self.state.calls.values() if record.tool == tool.name)
 
+    @property
+    def busy(self) -> bool:
+        """Whether somebody waits for it right now, so that it works."""
+        return self._driver.busy
+
+    def follow(self, other: "LiveRun[Any]") -> None:
+        """Be another handle of the same run: it was taken up again from what this one wrote down."""
+        self._driver = other._driver
+
     def to_json(self) -> bytes:
         """The run as JSON, for `Agent.resume`. Keep it where its clients cannot change it."""
         if self._driver.busy:
             raise UsageError("the run is working; wait until it waits or has ended")
+        if self._written is not None:
+            self._written(self)
         return json.encode(Snapshot(seq=self._driver.seq, run=self.state))
 
     # What others may say
@@ -152,7 +168,7 @@ class LiveRun(Generic[Output]):
             principal,
             arguments=text,
             shown=shown,
-            payload=payload,
+            payload=json.decode(dump(payload)),
             remember=remembered(remember),
         )
 
@@ -190,12 +206,12 @@ class LiveRun(Generic[Output]):
 
     def watch(self, watcher: Callable[[Update], None]) -> Callable[[], None]:
         """Call `watcher` with every further update; returns what ends that."""
-        return self._driver.watch(watcher)
+        return self._driver.watchers.add(watcher)
 
     async def updates(self, *, hold: bool = False) -> AsyncGenerator[Update, None]:
         """Go on like `wait`, and give every update as it comes. Leaving the loop early cancels the run."""
         backlog: deque[Update] = deque()
-        unwatch = self._driver.watch(backlog.append)
+        unwatch = self._driver.watchers.add(backlog.append)
         try:
             async with aclosing(self._driver.driving(hold=hold)) as news:
                 async for _ in news:
@@ -208,8 +224,8 @@ class LiveRun(Generic[Output]):
         self, decide: Callable[..., Event | None], call_id: str, principal: str | None, *args: Any, **keywords: Any
     ) -> Receipt:
         driver = self._driver
+        driver.fire_overdue()
         now = driver.means.clock.now()
-        driver.fire_overdue(now)
         event = decide(self.state, self._principal(principal), call_id, *args, at=now, **keywords)
         if event is not None:
             driver.commit(event)

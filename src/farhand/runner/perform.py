@@ -1,9 +1,11 @@
 """What each effect means in this process: one coroutine a kind, which does the work and commits the answering event."""
 
+import asyncio
 import inspect
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+import traceback
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from msgspec import UNSET, Raw, json
 
@@ -13,54 +15,76 @@ from farhand.core.call import CallState
 from farhand.core.definition import Place
 from farhand.core.draft import Draft
 from farhand.core.effects import AskApproval, AskModel, Dispatch, Effect, JudgeApproval, JudgeStop
-from farhand.core.errors import ModelError, ToolError
-from farhand.core.events import Answered, ApprovalJudged, Faulted, ModelFailed, StopJudged
+from farhand.core.errors import InvalidAnswer, ModelError, ToolError
+from farhand.core.events import Answered, ApprovalJudged, Approved, Denied, Faulted, ModelFailed, Replied, StopJudged
 from farhand.core.failure import Failure
-from farhand.core.pieces import Piece, ToolStart
+from farhand.core.pieces import ToolStart
 from farhand.core.run import Phase, Run
 from farhand.models.base import Request
+from farhand.places.functions import Function
 from farhand.places.running import CallContext
 from farhand.places.values import dump, dump_result
 from farhand.runner.decision import Approve, Deny, remembered
-
-if TYPE_CHECKING:
-    from farhand.runner.driver import Driver
+from farhand.runner.driver import Driver, Key
 
 logger = logging.getLogger("farhand.runner")
 
 DECIDING = 0
 JUDGING = -1
-CALLBACK = "callback"
+PROCESS = "this process"
 """Who holds a client call that a function of this process runs."""
+PIECES = 512
+"""After so many pieces of a model that never waits, everybody else has a turn."""
 
 
-async def _ask_model(driver: "Driver", effect: AskModel) -> None:
+async def _ask_model(driver: Driver, effect: AskModel) -> None:
     if not _is_asking(driver, effect):
         return  # the run was called off before anybody got to it
-    clock = driver.means.clock
-    draft = Draft(effect.turn, driver.seq)
-    stream: AsyncIterator[Piece] | None = None
+    now = driver.means.clock.now
     try:
-        stream = driver.means.model.stream(request_of(driver.state, tools=effect.tools))
-        async for piece in stream:
-            update = draft.feed(piece, clock.now(), clock.new_id() if type(piece) is ToolStart else "")
-            if update is not None:
-                driver.tell_live(update)
-        event = draft.reply(clock.now())
+        event = await _read_reply(driver, effect)
     except ModelError as error:
-        event = ModelFailed(clock.now(), Failure(error.code, str(error), retryable=error.retryable))
-    except Exception as error:
-        logger.exception("model %s failed", driver.means.model.name)
-        event = ModelFailed(clock.now(), Failure("model_failed", f"the model failed: {type(error).__name__}"))
-    finally:
-        close = getattr(stream, "aclose", None)
-        if close is not None:
-            await close()
+        event = ModelFailed(now(), Failure(error.code, str(error), retryable=error.retryable))
+    except asyncio.CancelledError:
+        if driver.scopes["", effect.turn].interrupted:
+            raise
+        event = ModelFailed(now(), Failure("model_failed", "the model cancelled itself"))
+    except Exception as error:  # noqa: BLE001  whatever an adapter raises ends the run, never the program
+        logger.error("model %s failed: %s", driver.means.model.name, _where(driver, error))
+        event = ModelFailed(now(), Failure("model_failed", f"the model failed: {type(error).__name__}"))
     if _is_asking(driver, effect):
         driver.finish(event)
 
 
-def _is_asking(driver: "Driver", effect: AskModel) -> bool:
+async def _read_reply(driver: Driver, effect: AskModel) -> Replied:
+    clock = driver.means.clock
+    draft = Draft(effect.turn, driver.seq, driver.state.limits.reply_characters)
+    stream = driver.means.model.stream(request_of(driver.state, tools=effect.tools))
+    pieces = 0
+    try:
+        async for piece in stream:
+            update = draft.feed(piece, clock.now(), clock.new_id() if type(piece) is ToolStart else "")
+            if update is not None:
+                driver.tell(update)
+            pieces += 1
+            if pieces % PIECES == 0:
+                await asyncio.sleep(0)
+        return draft.reply(clock.now())
+    finally:
+        await _close(driver, stream)
+
+
+async def _close(driver: Driver, stream: object) -> None:
+    """Close the model's connection; a failure of that does not undo a reply that is there."""
+    close = getattr(stream, "aclose", None)
+    if close is not None:
+        try:
+            await close()
+        except Exception as error:  # noqa: BLE001
+            logger.error("closing model %s failed: %s", driver.means.model.name, _where(driver, error))
+
+
+def _is_asking(driver: Driver, effect: AskModel) -> bool:
     return driver.state.phase is Phase.ASKING and driver.state.turn == effect.turn
 
 
@@ -71,34 +95,42 @@ def request_of(run: Run, *, tools: bool) -> Request:
     return Request(run.messages, offered, run.instructions, run.turn, run.id, schema)
 
 
-async def _dispatch(driver: "Driver", effect: Dispatch) -> None:
+async def _dispatch(driver: Driver, effect: Dispatch) -> None:
     call = driver.state.calls[effect.call_id]
     if call.state is not CallState.EXECUTING or call.attempt != effect.attempt:
         return  # it was answered or called off before anybody got to it
     function = driver.function(call)
     if call.place is Place.CLIENT:
-        claimed = answers.claim(driver.state, driver.state.principal, call.id, CALLBACK, at=driver.means.clock.now())
+        now, who = driver.means.clock.now(), driver.state.principal
+        claimed = answers.claim(driver.state, who, call.id, PROCESS, at=now, dies=True)
         if claimed is not None:
             driver.commit(claimed)
     failure: Failure | None = None
     raw, multipart = b"null", False
     try:
-        if function is not None:
-            context = context_of(driver, call) if function.wants_context else None
-            raw, multipart = await function.run(json.decode(call.arguments), context)
-        elif driver.means.on_call is not None and call.place is Place.CLIENT:
-            value = driver.means.on_call(driver.view(call))
-            raw, multipart = dump_result(await value if inspect.isawaitable(value) else value, dump)
-        else:
-            failure = Failure("tool_missing", f"Tool '{call.tool}' cannot be run here.")
+        raw, multipart = await _run(driver, call, function)
     except ToolError as error:
-        failure = Failure(error.code, error.message, error.path, error.retryable, error.details)
+        failure = _said(error)
+    except asyncio.CancelledError as error:
+        if driver.scopes[call.id, call.attempt].interrupted:
+            raise
+        failure = _hidden(driver, call, error)
     except Exception as error:  # noqa: BLE001  whatever a tool raises is told to the model, never to the program
         failure = _hidden(driver, call, error)
     _settle(driver, call, raw, multipart=multipart, failure=failure)
 
 
-def _settle(driver: "Driver", call: Record, raw: bytes, *, multipart: bool, failure: Failure | None) -> None:
+async def _run(driver: Driver, call: Record, function: Function | None) -> tuple[bytes, bool]:
+    if function is not None:
+        context = context_of(driver, call, (call.id, call.attempt)) if function.wants_context else None
+        return await function.run(json.decode(call.arguments), context)
+    if driver.means.on_call is None or call.place is not Place.CLIENT:
+        raise ToolError(f"Tool '{call.tool}' cannot be run here.", code="tool_missing", retryable=False)
+    value = driver.means.on_call(driver.view(call))
+    return dump_result(await value if inspect.isawaitable(value) else value, dump)
+
+
+def _settle(driver: Driver, call: Record, raw: bytes, *, multipart: bool, failure: Failure | None) -> None:
     """Commit the outcome of an attempt, unless the call has moved on meanwhile."""
     run, now = driver.state, driver.means.clock.now()
     current = run.calls[call.id]
@@ -112,10 +144,10 @@ def _settle(driver: "Driver", call: Record, raw: bytes, *, multipart: bool, fail
         driver.finish(Faulted(now, call.id, call.attempt, failure))
 
 
-def context_of(driver: "Driver", call: Record) -> CallContext:
+def context_of(driver: Driver, call: Record, key: Key) -> CallContext:
     """What the tool may know of its call."""
     run = driver.state
-    context = driver.contexts[call.id] = CallContext(
+    context = driver.contexts[key] = CallContext(
         call_id=call.id,
         tool=call.tool,
         attempt=call.attempt,
@@ -123,21 +155,40 @@ def context_of(driver: "Driver", call: Record) -> CallContext:
         thread_id=run.thread,
         principal=run.principal,
         payload=None if call.approval is None else call.approval.payload,
-        on_progress=driver.tell_progress,
+        on_progress=lambda name, value: driver.tell_progress(key, name, value),
     )
     return context
 
 
-def _hidden(driver: "Driver", call: Record, error: Exception) -> Failure:
-    """An exception that no author meant for the model: its text stays in the log, under a number that both see."""
+def _said(error: ToolError) -> Failure:
+    """What a tool's author says went wrong, as far as it can be written down."""
+    try:
+        details = json.decode(dump(error.details))
+    except (TypeError, ValueError):
+        details = None
+    text = [str(part).encode("utf-8", "replace").decode() for part in (error.code, error.message, error.path)]
+    return Failure(*text, retryable=bool(error.retryable), details=details)
+
+
+def _hidden(driver: Driver, call: Record, error: BaseException) -> Failure:
+    """An exception that no author meant for the model: only a number, which the log has too."""
     if driver.means.show_errors:
-        return Failure("tool_failed", str(error) or type(error).__name__, retryable=True)
+        text = str(error) or type(error).__name__
+        return Failure("tool_failed", text.encode("utf-8", "replace").decode(), retryable=True)
     number = driver.means.clock.new_id()[:8]
-    logger.error("tool %s failed (error %s, call %s)", call.tool, number, call.id, exc_info=error)
+    logger.error("tool %s failed (error %s, call %s): %s", call.tool, number, call.id, _where(driver, error))
     return Failure("tool_failed", f"Tool '{call.tool}' failed (error {number}).", retryable=True)
 
 
-async def _ask_approval(driver: "Driver", effect: AskApproval) -> None:
+def _where(driver: Driver, error: BaseException) -> str:
+    """An exception for the log: its type and place, because its text may hold what nobody should read there."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" in {frames[-1].name}, line {frames[-1].lineno} of {frames[-1].filename}" if frames else ""
+    text = f": {error}" if driver.means.show_errors else ""
+    return f"{type(error).__name__}{place}{text}"
+
+
+async def _ask_approval(driver: Driver, effect: AskApproval) -> None:
     ask, call = driver.means.on_approval, driver.state.calls[effect.call_id]
     if ask is None or call.state is not CallState.APPROVAL_REQUESTED:
         return  # it was decided or called off before anybody was asked
@@ -146,37 +197,50 @@ async def _ask_approval(driver: "Driver", effect: AskApproval) -> None:
     run, now, who = driver.state, driver.means.clock.now(), driver.state.principal
     if run.calls[effect.call_id].state is not CallState.APPROVAL_REQUESTED:
         return
-    match verdict:
-        case True | Approve():
-            yes = verdict if isinstance(verdict, Approve) else Approve()
-            text = None if yes.arguments is UNSET else dump(yes.arguments).decode()
-            scope = remembered(yes.remember)
-            event = answers.approve(
-                run, who, effect.call_id, at=now, arguments=text, payload=yes.payload, remember=scope
-            )
-        case False | Deny():
-            no = verdict if isinstance(verdict, Deny) else Deny()
-            event = answers.deny(run, who, effect.call_id, at=now, reason=no.reason, remember=remembered(no.remember))
-        case _:
-            raise TypeError(f"on_approval returns True, False, Approve or Deny, not {type(verdict).__name__}")
+    try:
+        event = _decision(run, who, call.id, verdict, now)
+    except InvalidAnswer as error:
+        driver.warn(
+            "edit_refused", f"the edited arguments of {call.tool!r} were refused, the call still waits: {error}"
+        )
+        return
     if event is not None:
         driver.finish(event)
 
 
-async def _judge_approval(driver: "Driver", effect: JudgeApproval) -> None:
+def _decision(run: Run, who: str, call_id: str, verdict: object, now: int) -> Approved | Denied | None:
+    match verdict:
+        case True | Approve():
+            yes = verdict if isinstance(verdict, Approve) else Approve()
+            text = None if yes.arguments is UNSET else dump(yes.arguments).decode()
+            scope, payload = remembered(yes.remember), json.decode(dump(yes.payload))
+            return answers.approve(run, who, call_id, at=now, arguments=text, payload=payload, remember=scope)
+        case False | Deny():
+            no = verdict if isinstance(verdict, Deny) else Deny()
+            return answers.deny(run, who, call_id, at=now, reason=no.reason, remember=remembered(no.remember))
+        case _:
+            raise TypeError(f"on_approval returns True, False, Approve or Deny, not {type(verdict).__name__}")
+
+
+async def _judge_approval(driver: Driver, effect: JudgeApproval) -> None:
     call = driver.state.calls[effect.call_id]
+    if not call.judging:
+        return  # it was called off before anybody got to it
     tool = driver.means.tools.get(call.tool)
     needed = True
     try:
         if tool is not None and tool.judge is not None:
-            needed = await tool.judge.needed(json.decode(call.arguments), context_of(driver, call))
-    except Exception:
-        logger.exception("needs_approval of tool %s failed; a person decides", call.tool)
+            async with asyncio.timeout(driver.state.limits.server_timeout):
+                needed = await tool.judge.needed(
+                    json.decode(call.arguments), context_of(driver, call, (call.id, JUDGING))
+                )
+    except Exception as error:  # noqa: BLE001  a judge that fails or hangs lets a person decide
+        logger.error("needs_approval of tool %s failed, a person decides: %s", call.tool, _where(driver, error))
     if driver.state.calls[effect.call_id].judging:
         driver.finish(ApprovalJudged(driver.means.clock.now(), effect.call_id, needed))
 
 
-async def _judge_stop(driver: "Driver", _effect: JudgeStop) -> None:
+async def _judge_stop(driver: Driver, _effect: JudgeStop) -> None:
     condition = driver.means.stop_when
     verdict: Any = condition(driver.state) if condition is not None else False
     stop = bool(await verdict if inspect.isawaitable(verdict) else verdict)
@@ -184,7 +248,7 @@ async def _judge_stop(driver: "Driver", _effect: JudgeStop) -> None:
         driver.finish(StopJudged(driver.means.clock.now(), stop))
 
 
-_WORK: dict[type, Callable[["Driver", Any], Coroutine[Any, Any, None]]] = {
+_WORK: dict[type, Callable[[Driver, Any], Coroutine[Any, Any, None]]] = {
     AskModel: _ask_model,
     Dispatch: _dispatch,
     AskApproval: _ask_approval,
@@ -193,7 +257,7 @@ _WORK: dict[type, Callable[["Driver", Any], Coroutine[Any, Any, None]]] = {
 }
 
 
-def perform(driver: "Driver", effect: Effect) -> tuple[Coroutine[Any, Any, None], tuple[str, int]]:
+def perform(driver: Driver, effect: Effect) -> tuple[Coroutine[Any, Any, None], Key]:
     """The work that an effect asks for, and the name under which it can be stopped."""
     work = _WORK[type(effect)](driver, effect)
     match effect:

@@ -2,24 +2,44 @@
 
 from collections import OrderedDict
 from typing import Any
+from weakref import WeakValueDictionary
 
+from farhand.core.run import Ending, Run
 from farhand.runner.live import LiveRun
 
 
 class RecentRuns:
-    """Runs by id, the oldest forgotten first. A second `resume` of a run gets the one that is already on its way."""
+    """Runs by id: every one that was written down while somebody has it, and the latest that were resumed."""
 
-    def __init__(self, size: int = 1000) -> None:
+    def __init__(self, size: int = 256) -> None:
         self._size = size
-        self._runs: OrderedDict[str, LiveRun[Any]] = OrderedDict()
+        self._kept: OrderedDict[str, LiveRun[Any]] = OrderedDict()
+        self._known: WeakValueDictionary[str, LiveRun[Any]] = WeakValueDictionary()
 
-    def get(self, run_id: str) -> LiveRun[Any] | None:
-        """The run, if this process has it."""
-        return self._runs.get(run_id)
+    def find(self, stored: Run) -> LiveRun[Any] | None:
+        """The run that `stored` is a picture of, if this process has it and nothing speaks for the picture.
 
-    def add(self, run: LiveRun[Any]) -> None:
-        """Remember a run."""
-        self._runs[run.id] = run
-        self._runs.move_to_end(run.id)
-        while len(self._runs) > self._size:
-            self._runs.popitem(last=False)
+        A newer picture wins: another process went on with it. And a run that failed or was called off without having
+        dispatched anything since may be tried again from its picture; otherwise a tool could run twice.
+        """
+        live = self._known.get(stored.id)
+        if live is None or live.state.events < stored.events:
+            return None
+        broken = live.state.ending in (Ending.FAILED, Ending.CANCELLED) and stored.ending is None
+        return None if broken and _attempts(live.state) == _attempts(stored) else live
+
+    def note(self, run: LiveRun[Any]) -> None:
+        """Know a run as long as somebody has it."""
+        self._known[run.id] = run
+
+    def keep(self, run: LiveRun[Any]) -> None:
+        """Know a run, and keep it until others have pushed it out."""
+        self.note(run)
+        self._kept[run.id] = run
+        self._kept.move_to_end(run.id)
+        while len(self._kept) > self._size:
+            self._kept.popitem(last=False)
+
+
+def _attempts(run: Run) -> dict[str, int]:
+    return {call.id: call.attempt for call in run.calls.values() if call.attempt}

@@ -5,6 +5,7 @@ and only what really suspends is given a task to cancel and timers to watch over
 """
 
 import asyncio
+import contextvars
 import types
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any
@@ -17,10 +18,11 @@ class Stopped(Exception):
 class Scope:
     """Runs one coroutine in the current task. `stop` cancels just that, as `asyncio.timeout` does."""
 
-    __slots__ = ("_cancelled", "_task", "stopped")
+    __slots__ = ("_before", "_cancelled", "_task", "stopped")
 
     def __init__(self) -> None:
         self._task: asyncio.Task[Any] | None = None
+        self._before = 0
         self._cancelled = False
         self.stopped = False
 
@@ -30,6 +32,11 @@ class Scope:
         if self._task is not None and self._task is not asyncio.current_task():
             self._cancel(self._task)
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether somebody stopped the work or cancelled its task: then a `CancelledError` in it is theirs."""
+        return self.stopped or (self._task is not None and self._task.cancelling() > self._before)
+
     def _cancel(self, task: asyncio.Task[Any]) -> None:
         if self.stopped and not self._cancelled:
             self._cancelled = True
@@ -38,31 +45,41 @@ class Scope:
     @types.coroutine
     def run(self, work: Coroutine[Any, Any, None], on_wait: Callable[[], None]) -> Generator[Any, Any, None]:
         """Do the work; `on_wait` is called once if it has to wait. Raises `Stopped` when it was stopped."""
+        context = contextvars.copy_context()  # what a tool sets there stays with it
         try:
-            waits_for = work.send(None)
+            waits_for = context.run(work.send, None)
         except StopIteration:
             return
         task = asyncio.current_task()
         assert task is not None
-        self._task, cancelling = task, task.cancelling()
+        self._task, self._before = task, task.cancelling()
         on_wait()
         try:
-            while True:
-                self._cancel(task)  # if it stopped itself: earlier, that could hit the task where it waits next
-                try:
-                    sent = yield waits_for
-                except BaseException as error:  # noqa: BLE001  passed on to the work, as `await` would
-                    waits_for = work.throw(error)
-                else:
-                    waits_for = work.send(sent)
-        except StopIteration:
-            if self.stopped:  # it ended in spite of being cancelled
-                raise Stopped from None
+            yield from self._go_on(work, waits_for, context, task)
         except asyncio.CancelledError as error:
-            if self.stopped and task.cancelling() - self._cancelled <= cancelling:
+            if self.stopped and task.cancelling() - self._cancelled <= self._before:
                 raise Stopped from error
             raise
         finally:
             self._task = None
             if self._cancelled:
                 task.uncancel()
+        if self.stopped:  # it ended in spite of being cancelled
+            raise Stopped
+
+    def _go_on(
+        self, work: Coroutine[Any, Any, None], waits_for: Any, context: contextvars.Context, task: asyncio.Task[Any]
+    ) -> Generator[Any, Any, None]:
+        """Do the rest of the work, as `await` would, in its own context."""
+        while True:
+            self._cancel(task)  # if it stopped itself: earlier, that could hit the task where it waits next
+            try:
+                sent = yield waits_for
+            except BaseException as error:  # noqa: BLE001  passed on to the work
+                resume, value = work.throw, error
+            else:
+                resume, value = work.send, sent
+            try:
+                waits_for = context.run(resume, value)
+            except StopIteration:
+                return

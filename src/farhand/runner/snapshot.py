@@ -2,7 +2,7 @@
 
 from msgspec import DecodeError, Struct, ValidationError, json
 
-from farhand.core.errors import InvalidInput
+from farhand.core.errors import InvalidInput, UsageError
 from farhand.core.run import Run
 
 FORMAT = 1
@@ -23,7 +23,7 @@ def read_snapshot(data: bytes | str) -> Snapshot:
     """What `LiveRun.to_json` wrote."""
     try:
         snapshot = _DECODER.decode(data)
-    except (ValidationError, DecodeError, UnicodeDecodeError) as error:
+    except (ValidationError, DecodeError, UnicodeDecodeError, RecursionError, UsageError) as error:
         raise InvalidInput(f"this is not a run written by to_json: {error}") from error
     if snapshot.farhand != FORMAT:
         raise InvalidInput(f"this run has format {snapshot.farhand}; this version reads format {FORMAT}")

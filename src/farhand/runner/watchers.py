@@ -1,0 +1,65 @@
+"""Who is told what a run does. Order is kept even when a watcher answers a call in the middle of being told."""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from farhand.core.updates import Update
+
+logger = logging.getLogger("farhand.runner")
+
+Watcher: TypeAlias = Callable[[Update], None]
+
+
+class Watchers:
+    """Passes updates to every watcher in turn; one that raises is told nothing more."""
+
+    def __init__(self) -> None:
+        self._watchers: list[Watcher] = []
+        self._kept: list[Update] = []
+        self._later: deque[Sequence[Update]] = deque()
+        self._telling = False
+
+    def add(self, watcher: Watcher) -> Callable[[], None]:
+        """Tell `watcher` every update from now on; returns what ends that.
+
+        What was told while nobody watched or drove (a start, an answer to a paused run) goes to the first watcher.
+        """
+        kept, self._kept = self._kept, []
+        self._watchers = [*self._watchers, watcher]
+        self._give(watcher, kept)
+        return lambda: self._remove(watcher)
+
+    def forget(self) -> None:
+        """Nobody asked for what was told so far."""
+        self._kept.clear()
+
+    def tell(self, told: Sequence[Update], *, keep: bool) -> None:
+        """Tell everybody; with `keep`, hold it for the first watcher if there is none."""
+        if not self._watchers:
+            if keep:
+                self._kept += told
+            return
+        self._later.append(told)
+        if self._telling:
+            return
+        self._telling = True
+        try:
+            while self._later:
+                batch = self._later.popleft()
+                for watcher in self._watchers:
+                    self._give(watcher, batch)
+        finally:
+            self._telling = False
+
+    def _give(self, watcher: Watcher, told: Sequence[Update]) -> None:
+        try:
+            for update in told:
+                watcher(update)
+        except Exception as error:  # noqa: BLE001  whatever a watcher raises, the run goes on
+            logger.error("a watcher failed (%s) and is told nothing more", type(error).__name__)
+            self._remove(watcher)
+
+    def _remove(self, watcher: Watcher) -> None:
+        self._watchers = [other for other in self._watchers if other is not watcher]
