@@ -3,7 +3,10 @@
 A tool is a definition, perhaps with a function that runs it at its place. Without a function it is the client's.
 """
 
+import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import is_dataclass
+from enum import StrEnum
 from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 from msgspec import DecodeError, Raw, json, structs
@@ -31,6 +34,7 @@ In = TypeVar("In")
 Out = TypeVar("Out")
 Given = TypeVar("Given")
 P = ParamSpec("P")
+Choice = TypeVar("Choice", bound=StrEnum)
 
 Schema: TypeAlias = Mapping[str, Any] | bytes | str
 Run: TypeAlias = Callable[[In], Out | Awaitable[Out]] | Callable[[In, CallContext], Out | Awaitable[Out]]
@@ -261,7 +265,7 @@ class ToolMaker:
         """
         reads = RawCodec({"type": "object"}) if input is None else codec(input)
         writes = None if output is None else codec(output, output=True)
-        text = description or (getattr(input, "__doc__", None) or "" if isinstance(input, type) else "")
+        text = description or _described(input)
         definition = _definition(
             name,
             text.strip(),
@@ -296,11 +300,11 @@ def _definition(
     absent = settings.get("absent")
     policy = Policy(
         approval=approval,
-        effect=SideEffect(settings.get("effect", "once")),
+        effect=_one_of(SideEffect, "effect", settings.get("effect", "once")),
         timeout=settings.get("timeout"),
         approval_timeout=settings.get("approval_timeout"),
         retries=settings.get("retries", 0),
-        absent=None if absent is None else Absent(absent),
+        absent=None if absent is None else _one_of(Absent, "absent", absent),
         fallback=settings.get("fallback"),
     )
     try:
@@ -325,3 +329,17 @@ def _definition(
         raise InvalidToolDefinitions((problem,), what=f"definition of tool {name!r}") from error
     check_definition(definition, OWNER)
     return definition
+
+
+def _one_of(kind: type[Choice], setting: str, value: str) -> Choice:
+    try:
+        return kind(value)
+    except ValueError:
+        raise UsageError(f"{setting} is {value!r}; it must be one of {', '.join(kind)}") from None
+
+
+def _described(kind: Any) -> str:
+    """What the author of an input type says of it; what Python makes up for a dataclass does not count."""
+    text = (getattr(kind, "__doc__", None) or "") if isinstance(kind, type) else ""
+    made_up = is_dataclass(kind) and text.startswith(f"{getattr(kind, '__name__', '')}(")
+    return "" if made_up else inspect.cleandoc(text)

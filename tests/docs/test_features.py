@@ -114,9 +114,9 @@ def problem_of_anchor(name: str, root: Path, anchors: Anchors) -> str | None:
 
 
 def problem_of_command(name: str) -> str | None:
-    """Why the command line does not know a command, or nothing; its app is `farhand.cli.app`."""
+    """Why the command line does not know a command, or nothing; its app is in `farhand.cli.app`."""
     try:
-        level = importlib.import_module("farhand.cli").app
+        level = importlib.import_module("farhand.cli.app").app
     except (ImportError, AttributeError) as error:
         return f"no command `{name}`: {error}"
     for word in name.split()[1:]:

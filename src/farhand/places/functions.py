@@ -119,7 +119,7 @@ class Function:
         try:
             value = self._reads.load(arguments)
         except ValueError as error:  # the type's own validators, which a JSON Schema cannot say
-            raise ToolError(str(error), code="invalid_arguments", retryable=False) from error
+            raise ToolError(_refusal(error), code="invalid_arguments", retryable=False) from error
         keywords: dict[str, Any] = value if self._spread else {}
         if self._context_name is not None:
             keywords[self._context_name] = context
@@ -203,9 +203,17 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 def _context_name(function: Callable[..., Any], hints: Mapping[str, Any]) -> str | None:
     for name in inspect.signature(function).parameters:
-        if hints.get(name) is CallContext:
+        if hints.get(name) is CallContext or CallContext in get_args(hints.get(name)):
             return name
     return None
+
+
+def _refusal(error: ValueError) -> str:
+    """What a type's validators said: path and reason of each problem, without pydantic's own dressing."""
+    problems: Callable[[], list[dict[str, Any]]] | None = getattr(error, "errors", None)
+    if problems is None:
+        return str(error)
+    return "; ".join(f"Parameter {'.'.join(map(str, one['loc'])) or '(all)'}: {one['msg']}" for one in problems())
 
 
 def _is_part(kind: Any) -> bool:

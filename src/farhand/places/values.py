@@ -64,7 +64,9 @@ class TypedCodec(Generic[T]):
 
         try:
             self._adapter: TypeAdapter[T] = TypeAdapter(kind)
-            self.schema = Raw(json.encode(plain_schema(self._adapter, output=output)))
+            schema = plain_schema(self._adapter, output=output)
+            schema.pop("description", None)  # the tool has it
+            self.schema = Raw(json.encode(schema))
         except Exception as error:
             raise UsageError(f"the type {kind!r} has no JSON Schema: {error}") from error
 
@@ -123,12 +125,13 @@ def dump(value: Any) -> bytes:
 
 def dump_result(value: Any, write: Callable[[Any], bytes]) -> tuple[bytes, bool]:
     """A tool's result as JSON, and whether it is a list of parts (text, files) instead of a value."""
-    if isinstance(value, Text | Json | Binary):
-        return json.encode((value,)), True
-    if isinstance(value, list | tuple) and value:
-        items = tuple(cast("list[Any]", value))
-        if all(isinstance(item, Text | Json | Binary) for item in items):
-            return json.encode(items), True
+    items = (value,) if isinstance(value, Text | Json | Binary) else value
+    if isinstance(items, list | tuple) and items:
+        parts = tuple(cast("list[Any]", items))
+        if all(isinstance(part, Text | Json | Binary) for part in parts):
+            if _has_infinite([part.value for part in parts if isinstance(part, Json)]):
+                raise ValueError("NaN and Infinity are not JSON")
+            return json.encode(parts, enc_hook=_encode_foreign), True
     return write(value), False
 
 
