@@ -395,7 +395,15 @@ def test_a_misspelt_setting_is_refused_and_never_passes_for_no_approval() -> Non
 
 @pytest.mark.parametrize(
     "settings",
-    [{"timeout": 0}, {"timeout": -1.0}, {"approval_timeout": 0}, {"effect": "pure", "retries": -1}, {"retries": 1}],
+    [
+        {"timeout": 0},
+        {"timeout": -1.0},
+        {"approval_timeout": 0},
+        {"effect": "pure", "retries": -1},
+        {"retries": 1},
+        {"effect": "often"},
+        {"absent": "perhaps"},
+    ],
 )
 def test_settings_that_make_no_sense_are_refused(settings: Any) -> None:
     with pytest.raises(UsageError, match=list(settings)[-1]):

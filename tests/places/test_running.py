@@ -6,12 +6,12 @@ from typing import Any
 
 from farhand import Agent, Approve, CallContext, scripted, tool
 from farhand.core.call import CallState, Outcome
-from farhand.core.updates import CallEnded, CallProgress, Update
+from farhand.core.updates import CallEnded, CallExecuting, CallProgress, Update
 from farhand.models import Use
 from farhand.testing import VirtualClock
 
 
-def test_progress_goes_where_the_place_wants_it_with_the_calls_id() -> None:
+def test_progress_goes_where_the_place_wants_it_under_its_name() -> None:
     told: list[Any] = []
     context = CallContext(
         call_id="c1",
@@ -25,7 +25,7 @@ def test_progress_goes_where_the_place_wants_it_with_the_calls_id() -> None:
     )
     context.progress(1)
     context.progress({"done": 2}, "step")
-    assert told == [("c1", "progress", 1), ("c1", "step", {"done": 2})]
+    assert told == [("progress", 1), ("step", {"done": 2})]
     assert not context.cancelled
 
 
@@ -63,12 +63,14 @@ async def test_progress_from_a_thread_wakes_a_stream_that_sleeps() -> None:
         context.progress(1)
         return seen.wait(5)
 
-    asyncio.get_running_loop().set_debug(True)  # the loop itself complains of calls from other threads
-    asyncio.get_running_loop().call_soon(loop_sleeps.set)
+    loop = asyncio.get_running_loop()
+    loop.set_debug(True)  # then the loop itself complains of calls from other threads
     run = Agent(scripted([Use("slow"), "ok"]), tools=[slow], show_errors=True).start("hi")
     async with asyncio.timeout(5):
         async for update in run.updates():
-            if isinstance(update, CallProgress):
+            if isinstance(update, CallExecuting):
+                loop.call_soon(loop_sleeps.set)  # once the reader waits for more
+            elif isinstance(update, CallProgress):
                 seen.set()
     assert run.calls[0].output is True
 

@@ -24,6 +24,7 @@ from farhand.core.updates import (
 from farhand.models import Turn, Use
 from farhand.runner.decision import Decisions
 from farhand.runner.driver import Driver, Means
+from farhand.runner.perform import perform
 from farhand.runner.recent import RecentRuns
 from farhand.testing import VirtualClock
 
@@ -266,9 +267,9 @@ async def test_an_event_that_the_run_does_not_take_changes_nothing() -> None:
     means = Means(scripted([Use("pick")]), {"pick": pick}, VirtualClock(), Decisions())
     agent = Agent(means.model, tools=[pick])
     live = await agent.run("hi")
-    driver = Driver(means, state=live.state, seq=7)
+    driver = Driver(means, perform, state=live.state, seq=7)
     told: list[Update] = []
-    driver.watch(told.append)
+    driver.watchers.add(told.append)
     before = driver.state
     call = live.pending[0].id
     for event in (Answered(1, "nobody", 1, Raw(b"1")), Answered(1, call, 2, Raw(b"1")), Denied(1, call, "ann")):

@@ -4,9 +4,10 @@ It is not part of a run and not stored: a crash in mid-reply drops it and the mo
 the same table as all others. Text is kept in pieces and joined once.
 """
 
-from farhand.core.call import Call, Change, move
+from farhand.core.call import Call, CallState, Change, Outcome, move, settle
 from farhand.core.errors import ModelBroke
 from farhand.core.events import Replied
+from farhand.core.failure import Failure
 from farhand.core.messages import CallRequest, Reasoning
 from farhand.core.pieces import (
     Done,
@@ -18,7 +19,7 @@ from farhand.core.pieces import (
     ToolStart,
     Usage,
 )
-from farhand.core.updates import CallNamed, CallStreamed, ReasoningStreamed, TextStreamed, Update
+from farhand.core.updates import CallEnded, CallNamed, CallStreamed, ReasoningStreamed, TextStreamed, Update
 
 
 class Draft:
@@ -42,11 +43,17 @@ class Draft:
         """Take one piece; a `ToolStart` comes with the new call's id. Raises `ModelBroke`."""
         if self._finish is not None:
             raise ModelBroke(f"{type(piece).__name__} came after Done")
+        try:
+            return self._take(piece, at, call_id)
+        except (AttributeError, TypeError) as error:  # what should be text has no text's methods
+            raise ModelBroke(f"{type(piece).__name__} does not hold what it should") from error
+
+    def _take(self, piece: object, at: int, call_id: str) -> Update | None:
         match piece:
             case TextDelta():
                 return self._add_text(piece, at)
             case ToolArgsDelta():
-                return self._more(self._running(piece.index), piece.index, self._text_of(piece.text), at)
+                return self._more(self._running(piece.index), piece.index, piece.text, at)
             case ToolStart():
                 return self._start(piece, at, call_id)
             case ToolEnd():
@@ -68,40 +75,52 @@ class Draft:
         calls = tuple(self._requests[index] for index in self._calls)
         return Replied(at, "".join(self._text), self._thoughts(), calls, self._usage, self._finish)
 
-    def _text_of(self, text: object) -> str:
-        """Text from an adapter: a string, of characters that can be written, and not without end."""
-        if not isinstance(text, str):
-            raise ModelBroke(f"a piece holds {type(text).__name__} where text belongs")
-        if not text.isascii():
-            try:
-                text.encode()
-            except UnicodeEncodeError:
-                raise ModelBroke("a piece holds half a character") from None
-        self._room -= len(text)
+    def abandon(self, at: int) -> list[Update]:
+        """The reply came to nothing: every call that was named has its end, for those who watched it."""
+        failure = Failure("reply_lost", "The model's reply broke off, so this call was never made.")
+        ended = [settle(call, Outcome.CANCELLED, at, failure=failure) for call in self._calls.values()]
+        self._calls = {}
+        return [
+            CallEnded(self._seq, at, call.id, call.tool, call.state, Outcome.CANCELLED, call.result, failure, 0)
+            for call in ended
+        ]
+
+    def _check(self, text: str) -> None:
+        """Half a character could not be written down."""
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise ModelBroke("a piece holds half a character") from None
+
+    def _count(self, text: str) -> int:
+        """How long the text is; a reply has an end."""
+        length = len(text)
+        self._room -= length
         if self._room < 0:
             raise ModelBroke("the reply is longer than a reply may be")
-        return text
+        return length
 
     def _add_text(self, piece: TextDelta, at: int) -> Update:
-        self._text_of(piece.text)
+        if not piece.text.isascii():
+            self._check(piece.text)
         offset = self._text_length
         self._text.append(piece.text)
-        self._text_length = offset + len(piece.text)
+        self._text_length = offset + self._count(piece.text)
         return TextStreamed(self._seq, at, self._turn, offset, piece.text)
 
     def _add_reasoning(self, piece: ReasoningDelta, at: int) -> Update:
-        self._text_of(piece.text)
-        self._text_of(piece.opaque)
+        if not (piece.text.isascii() and piece.opaque.isascii()):
+            self._check(piece.text + piece.opaque)
         offset = self._reasoning_length
         self._reasoning.append(piece)
-        self._reasoning_length = offset + len(piece.text)
+        self._reasoning_length = offset + self._count(piece.text)
         return ReasoningStreamed(self._seq, at, self._turn, offset, piece.text)
 
     def _start(self, piece: ToolStart, at: int, call_id: str) -> Update:
         if piece.index in self._calls:
             raise ModelBroke(f"two calls have index {piece.index}")
-        self._text_of(piece.name)
-        self._text_of(piece.label)
+        if not (piece.name.isascii() and piece.label.isascii()):
+            self._check(piece.name + piece.label)
         self._calls[piece.index] = Call(call_id, piece.label, piece.name, self._turn, created=at)
         self._streamed[piece.index] = 0
         return CallNamed(self._seq, at, call_id, piece.name, self._turn)
@@ -109,25 +128,29 @@ class Draft:
     def _end(self, piece: ToolEnd, at: int) -> Update | None:
         """Arguments that came in one piece pass through `input-streaming` as well."""
         call = self._running(piece.index)
-        self._text_of(piece.arguments)
+        if not piece.arguments.isascii():
+            self._check(piece.arguments)
         self._requests[piece.index] = CallRequest(call.id, call.label, call.tool, piece.arguments)
         if self._streamed[piece.index] or not piece.arguments:
             return None
         return self._more(call, piece.index, piece.arguments, at)
 
     def _more(self, call: Call, index: int, text: str, at: int) -> Update:
-        self._calls[index] = move(call, Change.STREAM)
+        if not text.isascii():
+            self._check(text)
+        if call.state is not CallState.INPUT_STREAMING:
+            call = self._calls[index] = move(call, Change.STREAM)
         offset = self._streamed[index]
-        self._streamed[index] = offset + len(text)
+        self._streamed[index] = offset + self._count(text)
         return CallStreamed(self._seq, at, call.id, offset, text)
 
     def _close(self, piece: Done) -> None:
-        if piece.finish not in tuple(Finish):
+        if not isinstance(piece.finish, Finish):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ModelBroke(f"{piece.finish!r} is no reason to finish")
         unfinished = [call.tool for index, call in self._calls.items() if index not in self._requests]
         if unfinished:
             raise ModelBroke(f"the calls of {', '.join(unfinished)} were never ended")
-        self._finish = Finish(piece.finish)
+        self._finish = piece.finish
 
     def _running(self, index: int) -> Call:
         call = self._calls.get(index)

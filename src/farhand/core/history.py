@@ -11,7 +11,7 @@ _SUPERSEDED = Failure("superseded", "The conversation went on before this call h
 
 def closed(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The messages, with an outcome for every call that has none. Calls of a history are told, never run."""
-    if not any(isinstance(message, AssistantMessage) and message.calls for message in messages):
+    if len(messages) == 1:
         return tuple(messages)
     told = {message.call_id for message in messages if isinstance(message, ToolMessage)}
     return tuple(_close(messages, told))

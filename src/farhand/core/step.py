@@ -101,16 +101,17 @@ def replay(events: Iterable[Event]) -> Run:
 
 
 def _started(event: Started) -> tuple[Run, tuple[Effect, ...]]:
+    messages = closed(event.messages)
     run = Run(
         event.run_id,
         event.thread_id,
         event.principal,
         Phase.ASKING,
-        closed(event.messages),
+        messages,
         {definition.name: definition for definition in event.tools},
         event.limits,
         event.instructions,
-        said_before=len(closed(event.messages)),
+        said_before=len(messages),
         memory=event.memory,
         judged_stop=event.judged_stop,
         output_schema=event.output_schema,

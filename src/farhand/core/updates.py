@@ -267,8 +267,10 @@ def updates(before: Run | None, event: Event, after: Run, seq: int) -> list[Upda
     if before is None:
         assert isinstance(event, Started)
         started: list[Update] = [RunStarted(seq + 1, at, after.id, after.thread)]
-        started += [Warned(seq + 2 + place, at, "tool_refused", text) for place, text in enumerate(event.refused)]
-        return [*started, TurnStarted(seq + 1 + len(started), at, after.turn, not after.final)]
+        for text in event.refused:
+            started.append(Warned(seq + 1 + len(started), at, "tool_refused", text))
+        started.append(TurnStarted(seq + 1 + len(started), at, after.turn, not after.final))
+        return started
     out: list[Update] = []
     if isinstance(event, Replied):
         usage, calls = event.usage, len(event.calls)

@@ -120,7 +120,7 @@ class Driver:
         self.seq += len(told)
         for effect in effects:
             self._take(effect)
-        if self.scopes or self._timers:
+        if before is not None and (after.calls is not before.calls or after.ending is not None):
             self._let_go(told, ended=after.ending is not None)
         if told and isinstance(told[-1], RunWaiting) and self._asked:
             self._early_waiting = told[-1]  # somebody in this process may still answer
@@ -129,8 +129,10 @@ class Driver:
 
     def tell(self, *told: Update) -> None:
         """Pass updates on."""
-        self.watchers.tell(told, keep=not self.busy)
-        self._wake()
+        self.watchers.tell(told, keep=self._idle is None)
+        news = self._news
+        if news is not None and not news.done():
+            news.set_result(None)
 
     def tell_progress(self, key: Key, name: str, value: Any) -> None:
         """Pass on what a tool says of its progress, from whatever thread it says so; too late is too late."""
@@ -182,20 +184,20 @@ class Driver:
 
     def _let_go(self, told: list[Update], *, ended: bool) -> None:
         """Stop whatever still works on calls that have their outcome, and everything once the run is over."""
-        settled = {update.call_id for update in told if type(update) is CallEnded}
+        settled = [update.call_id for update in told if type(update) is CallEnded]
         for call_id in settled:
             self._timers.drop(call_id)
-        for key in list(self.scopes):
-            if ended or key[0] in settled:
-                self._stop(key)
+        if settled or ended:
+            for key in list(self.scopes):
+                if ended or key[0] in settled:
+                    self._stop(key)
 
     def _fire(self, timer: SetTimer) -> None:
         self.commit(TimerFired(max(self.means.clock.now(), timer.due), timer.call_id, timer.kind, timer.attempt))
 
     def fire_overdue(self) -> None:
         """Let every timer fire whose time has come; a paused run has none that would do so by itself."""
-        if self._timers:
-            self._timers.fire_overdue()
+        self._timers.fire_overdue()
 
     # Driving
 
@@ -311,8 +313,7 @@ class Driver:
         self._wake()
 
     def _wake(self) -> None:
-        if self._news is not None and not self._news.done():
-            self._news.set_result(None)
+        self.tell()
 
     def _expect_news(self) -> asyncio.Future[None]:
         if self._news is None or self._news.done():

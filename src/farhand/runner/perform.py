@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import logging
 import traceback
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 from msgspec import UNSET, Raw, json
@@ -18,7 +18,7 @@ from farhand.core.effects import AskApproval, AskModel, Dispatch, Effect, JudgeA
 from farhand.core.errors import InvalidAnswer, ModelError, ToolError
 from farhand.core.events import Answered, ApprovalJudged, Approved, Denied, Faulted, ModelFailed, Replied, StopJudged
 from farhand.core.failure import Failure
-from farhand.core.pieces import ToolStart
+from farhand.core.pieces import Piece, ToolStart
 from farhand.core.run import Phase, Run
 from farhand.models.base import Request
 from farhand.places.functions import Function
@@ -40,28 +40,12 @@ PIECES = 512
 async def _ask_model(driver: Driver, effect: AskModel) -> None:
     if not _is_asking(driver, effect):
         return  # the run was called off before anybody got to it
-    now = driver.means.clock.now
-    try:
-        event = await _read_reply(driver, effect)
-    except ModelError as error:
-        event = ModelFailed(now(), Failure(error.code, str(error), retryable=error.retryable))
-    except asyncio.CancelledError:
-        if driver.scopes["", effect.turn].interrupted:
-            raise
-        event = ModelFailed(now(), Failure("model_failed", "the model cancelled itself"))
-    except Exception as error:  # noqa: BLE001  whatever an adapter raises ends the run, never the program
-        logger.error("model %s failed: %s", driver.means.model.name, _where(driver, error))
-        event = ModelFailed(now(), Failure("model_failed", f"the model failed: {type(error).__name__}"))
-    if _is_asking(driver, effect):
-        driver.finish(event)
-
-
-async def _read_reply(driver: Driver, effect: AskModel) -> Replied:
     clock = driver.means.clock
     draft = Draft(effect.turn, driver.seq, driver.state.limits.reply_characters)
-    stream = driver.means.model.stream(request_of(driver.state, tools=effect.tools))
+    stream: AsyncIterator[Piece] | None = None
     pieces = 0
     try:
+        stream = driver.means.model.stream(request_of(driver.state, tools=effect.tools))
         async for piece in stream:
             update = draft.feed(piece, clock.now(), clock.new_id() if type(piece) is ToolStart else "")
             if update is not None:
@@ -69,23 +53,37 @@ async def _read_reply(driver: Driver, effect: AskModel) -> Replied:
             pieces += 1
             if pieces % PIECES == 0:
                 await asyncio.sleep(0)
-        return draft.reply(clock.now())
+        event: Replied | ModelFailed = draft.reply(clock.now())
+    except (Exception, asyncio.CancelledError) as error:
+        driver.tell(*draft.abandon(clock.now()))
+        if isinstance(error, asyncio.CancelledError) and driver.scopes["", effect.turn].interrupted:
+            raise
+        event = ModelFailed(clock.now(), _model_failure(driver, error))
     finally:
-        await _close(driver, stream)
+        if hasattr(stream, "aclose"):
+            await _close(driver, stream)
+    if _is_asking(driver, effect):
+        driver.finish(event)
 
 
-async def _close(driver: Driver, stream: object) -> None:
+def _model_failure(driver: Driver, error: BaseException) -> Failure:
+    if isinstance(error, ModelError):
+        return Failure(error.code, str(error), retryable=error.retryable)
+    logger.error("model %s failed: %s", driver.means.model.name, _where(driver, error))
+    return Failure("model_failed", f"the model failed: {type(error).__name__}")
+
+
+async def _close(driver: Driver, stream: Any) -> None:
     """Close the model's connection; a failure of that does not undo a reply that is there."""
-    close = getattr(stream, "aclose", None)
-    if close is not None:
-        try:
-            await close()
-        except Exception as error:  # noqa: BLE001
-            logger.error("closing model %s failed: %s", driver.means.model.name, _where(driver, error))
+    try:
+        await stream.aclose()
+    except Exception as error:  # noqa: BLE001
+        logger.error("closing model %s failed: %s", driver.means.model.name, _where(driver, error))
 
 
 def _is_asking(driver: Driver, effect: AskModel) -> bool:
-    return driver.state.phase is Phase.ASKING and driver.state.turn == effect.turn
+    run = driver.state
+    return run.phase is Phase.ASKING and run.turn == effect.turn
 
 
 def request_of(run: Run, *, tools: bool) -> Request:

@@ -28,7 +28,7 @@ class Watchers:
         """
         kept, self._kept = self._kept, []
         self._watchers = [*self._watchers, watcher]
-        self._give(watcher, kept)
+        self.tell(kept, keep=False)
         return lambda: self._remove(watcher)
 
     def forget(self) -> None:
@@ -37,29 +37,27 @@ class Watchers:
 
     def tell(self, told: Sequence[Update], *, keep: bool) -> None:
         """Tell everybody; with `keep`, hold it for the first watcher if there is none."""
+        if not told:
+            return
         if not self._watchers:
             if keep:
                 self._kept += told
             return
-        self._later.append(told)
         if self._telling:
+            self._later.append(told)
             return
         self._telling = True
-        try:
-            while self._later:
-                batch = self._later.popleft()
-                for watcher in self._watchers:
-                    self._give(watcher, batch)
-        finally:
-            self._telling = False
-
-    def _give(self, watcher: Watcher, told: Sequence[Update]) -> None:
-        try:
-            for update in told:
-                watcher(update)
-        except Exception as error:  # noqa: BLE001  whatever a watcher raises, the run goes on
-            logger.error("a watcher failed (%s) and is told nothing more", type(error).__name__)
-            self._remove(watcher)
+        batch: Sequence[Update] | None = told
+        while batch is not None:
+            for watcher in self._watchers:
+                try:
+                    for update in batch:
+                        watcher(update)
+                except Exception as error:  # noqa: BLE001  whatever a watcher raises, the run goes on
+                    logger.error("a watcher failed (%s) and is told nothing more", type(error).__name__)
+                    self._remove(watcher)
+            batch = self._later.popleft() if self._later else None
+        self._telling = False
 
     def _remove(self, watcher: Watcher) -> None:
         self._watchers = [other for other in self._watchers if other is not watcher]
