@@ -73,7 +73,25 @@ class Agent(Generic[Output]):
         instructions: str = "",
         tools: Iterable[Tool[Any, Any]] = (),
         limits: Limits = Limits(),
-        output: type[Output] | Mapping[str, Any],
+        output: type[Output],
+        stop_when: StopWhen | None = None,
+        show_errors: bool = False,
+        name: str = "agent",
+        clock: Clock | None = None,
+        decisions: Decisions | None = None,
+        recent: RecentRuns | None = None,
+        admission: AdmissionLimits = OUTSIDE,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "Agent[Any]",
+        model: Model | str,
+        *,
+        instructions: str = "",
+        tools: Iterable[Tool[Any, Any]] = (),
+        limits: Limits = Limits(),
+        output: Mapping[str, Any],
         stop_when: StopWhen | None = None,
         show_errors: bool = False,
         name: str = "agent",
@@ -109,7 +127,7 @@ class Agent(Generic[Output]):
         self._stop_when = stop_when
         self._show_errors = show_errors
         self._clock: Clock = SystemClock() if clock is None else clock
-        self._admission = admission
+        self._admission = _within_owner(admission)
         self._recent = _RECENT if recent is None else recent
         self._output: Codec | None = None if output is None else codec(output)
         self._schema = Raw(b"null") if self._output is None else self._output.schema
@@ -205,10 +223,7 @@ class Agent(Generic[Output]):
         """
         callbacks = Callbacks(on_call=on_call, on_approval=on_approval, on_update=on_update)
         live = self.load(data, tools=tools, callbacks=callbacks)
-        for call_id, verdict in (decisions or {}).items():
-            decide(live, call_id, verdict)
-        for call_id, result in (answers or {}).items():
-            live.answer(call_id, result)
+        live.settle(answers or {}, decisions or {})
         return await live.wait()
 
     def load(
@@ -223,12 +238,13 @@ class Agent(Generic[Output]):
             self._recent.keep(known)
             return cast("LiveRun[Output]", known)
         brought = _by_name(tools)
+        _by_name([*self.tools.values(), *brought.values()])
         driver = Driver(self._means(brought, callbacks), perform, state=snapshot.run, seq=snapshot.seq)
         own = [*self._definitions, *(tool.definition for tool in brought.values())]
         foreign = [definition for definition in snapshot.run.tools.values() if definition.source == "client"]
         kept, refused = _beside(own, foreign)
         if snapshot.run.ending is None:
-            driver.commit(Recovered(self._clock.now(), (*own, *kept)))
+            driver.commit(Recovered(self._clock.now(), (*own, *kept), snapshot.unsent))
         if callbacks.on_update is not None:
             driver.watchers.add(callbacks.on_update)
             driver.tell_current()
@@ -294,19 +310,6 @@ class Stream(Generic[Output]):
         return self.run.updates(hold=self._hold)
 
 
-def decide(live: LiveRun[Any], call_id: str, verdict: bool | Approve | Deny) -> None:
-    """Tell a run what a person decided."""
-    match verdict:
-        case Approve():
-            live.approve(call_id, arguments=verdict.arguments, payload=verdict.payload, remember=verdict.remember)
-        case Deny():
-            live.deny(call_id, verdict.reason, remember=verdict.remember)
-        case True:
-            live.approve(call_id)
-        case False:
-            live.deny(call_id)
-
-
 def user_message(message: Input) -> UserMessage:
     """What the user says, as a message."""
     if isinstance(message, UserMessage):
@@ -320,6 +323,15 @@ def user_message(message: Input) -> UserMessage:
             said = cast("Sequence[str | Part]", several)
             return UserMessage(tuple(Text(part) if isinstance(part, str) else part for part in said))
     raise InvalidInput(f"the input of a run is text, parts or a list of them, not {type(message).__name__}")
+
+
+def _within_owner(admission: AdmissionLimits) -> AdmissionLimits:
+    """What clients may bring cannot be more than what the owner's own tools may be."""
+    for name in admission.__struct_fields__:
+        mine, most = getattr(admission, name), getattr(OWNER, name)
+        if type(mine) is int and type(most) is int and mine > most:
+            raise InvalidInput(f"admission.{name} is {mine}; {most} is the most that a schema may have anywhere")
+    return admission
 
 
 def _by_name(tools: Iterable[Tool[Any, Any]]) -> dict[str, Tool[Any, Any]]:

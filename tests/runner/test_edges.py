@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from farhand import Agent, Approve, Call, CallContext, Limits, ToolError, manual, scripted, tool
+from farhand.core.admission import AdmissionLimits
 from farhand.core.call import Outcome
-from farhand.core.errors import InvalidAnswer, InvalidInput, RunFailed, UsageError
+from farhand.core.errors import DuplicateToolName, InvalidAnswer, InvalidInput, RunFailed, UnknownCall, UsageError
 from farhand.core.messages import AssistantMessage, CallRequest, Json, Text, ToolMessage
 from farhand.core.pieces import Done, TextDelta, ToolEnd, ToolStart
-from farhand.core.updates import CallProgress, CallWaiting, RunWaiting, Update, Warned
+from farhand.core.updates import CallEnded, CallNamed, CallProgress, CallWaiting, RunWaiting, Update, Warned
 from farhand.models import Turn, Use
 from farhand.runner.recent import RecentRuns
 
@@ -533,3 +534,76 @@ async def test_a_deep_or_broken_stored_run_is_refused() -> None:
     for data in (b"[" * 100_000, b'{"farhand":1,"seq":0,"run":' + b'{"a":' * 5000):
         with pytest.raises(InvalidInput):
             await Agent(scripted([])).resume(data)
+
+
+async def test_what_was_approved_but_not_yet_sent_runs_where_the_run_is_taken_up() -> None:
+    ran: list[int] = []
+
+    @tool(needs_approval=True)
+    async def wipe() -> str:
+        """Wipe."""
+        ran.append(1)
+        return "wiped"
+
+    run = await Agent(scripted([Use("wipe")]), tools=[wipe]).run("hi")
+    run.approve(run.pending[0].id)
+    again = await Agent(scripted(["ok"]), tools=[wipe], recent=RecentRuns()).resume(run.to_json())
+    assert (told(again), ran) == (["wiped"], [1])
+
+
+async def test_answers_given_together_count_together_or_not_at_all() -> None:
+    @tool(needs_approval=True)
+    async def wipe() -> str:
+        """Wipe."""
+        return "wiped"
+
+    agent = Agent(scripted([Turn("", Use("wipe"), Use("pick")), "ok"]), tools=[wipe, pick])
+    run = await agent.run("hi")
+    asked, picked = (call.id for call in run.pending)
+    with pytest.raises(UnknownCall):
+        await agent.resume(run.to_json(), {"nobody": 1}, decisions={asked: True})
+    assert len(run.pending) == 2
+    assert [receipt.repeated for receipt in run.settle({picked: 1}, {asked: True})] == [False, False]
+    assert [receipt.repeated for receipt in run.settle({picked: 1}, {asked: True})] == [True, True]
+    await run.wait()
+    assert told(run) == ["wiped", "1"]
+
+
+async def test_a_tool_brought_to_a_stored_run_may_not_take_a_name_of_the_agent() -> None:
+    agent = Agent(scripted([Use("pick")]), tools=[pick, add], recent=RecentRuns())
+    run = await agent.run("hi")
+    with pytest.raises(DuplicateToolName):
+        await agent.resume(run.to_json(), tools=[add])
+
+
+def test_clients_may_not_be_given_more_room_than_the_owner_has() -> None:
+    with pytest.raises(InvalidInput, match="depth"):
+        Agent(scripted([]), admission=AdmissionLimits(depth=1000))
+
+
+@pytest.mark.parametrize("how", ["cancel", "break"])
+async def test_a_call_that_was_named_in_a_reply_that_broke_off_has_its_end(how: str) -> None:
+    entered = asyncio.Event()
+
+    class Model:
+        name = "m"
+
+        async def stream(self, request: Any) -> Any:
+            yield ToolStart(0, "add")
+            entered.set()
+            if how == "cancel":
+                await asyncio.Event().wait()
+            raise RuntimeError("gone")
+
+    updates: list[Update] = []
+    run = Agent(Model(), tools=[add]).start("hi")
+    run.watch(updates.append)
+    waiting = asyncio.ensure_future(run.wait())
+    async with asyncio.timeout(5):
+        await entered.wait()
+        if how == "cancel":
+            run.cancel()
+        await waiting
+    named = [update.call_id for update in updates if isinstance(update, CallNamed)]
+    ended = [update.call_id for update in updates if isinstance(update, CallEnded)]
+    assert named == ended != []

@@ -45,7 +45,7 @@ async def test_a_snapshot_says_its_format_and_the_number_of_its_last_update() ->
     numbers = [update.seq async for update in run.updates()]
     assert (written["farhand"], written["seq"]) == (FORMAT, numbers[-1] if numbers else written["seq"])
     assert written["seq"] > 0
-    assert set(written) == {"farhand", "seq", "run"}
+    assert set(written) == {"farhand", "seq", "run", "unsent"}
 
 
 async def test_written_twice_it_is_the_same_text() -> None:

@@ -24,6 +24,7 @@ from farhand.core.updates import (
     Update,
     Warned,
 )
+from farhand.demo import show_message
 from farhand.runner.decision import Approve, Deny
 from farhand.runner.live import LiveRun
 
@@ -92,7 +93,7 @@ class Session:
     async def _settle(self, run: LiveRun[Any], call: Call[Any, Any]) -> None:
         if call.needs_approval:
             await self._decide(run, call)
-        elif call.tool == "show_message":
+        elif call.tool == show_message.name and call.record.pin == show_message.definition.pin:
             said = call.arguments
             self._line(Panel(Text(said["message"]), border_style=COLOURS[said.get("severity", "info")]))
             run.answer(call.id, "shown")

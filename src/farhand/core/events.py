@@ -182,6 +182,8 @@ class Recovered(Struct, frozen=True, gc=False, tag="recovered", omit_defaults=Tr
 
     at: int
     tools: tuple[Definition, ...]
+    unsent: tuple[str, ...] = ()
+    """Calls whose dispatch was committed but surely never performed: they may be dispatched again."""
 
 
 Event: TypeAlias = (

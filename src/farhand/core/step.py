@@ -325,7 +325,11 @@ def _recovered(work: Work, event: Recovered) -> None:
                 failure = reasons.tool_gone(call) if today is None else reasons.tool_changed(call)
                 work.settle(call, Outcome.UNAVAILABLE, failure)
                 continue
-        _resume_call(work, call, definition, offered=today is not None and today.pin == call.pin)
+        offered = today is not None and today.pin == call.pin
+        if call.id in event.unsent and call.state is CallState.EXECUTING and offered:
+            work.put(move(call, Change.RELEASE, deadline=None, held_by="", dies=False))
+        else:
+            _resume_call(work, call, definition, offered=offered)
     work.fields.update(tools=tools, pinned=pinned)
     work.run = structs.replace(before, tools=tools, pinned=pinned)
     if before.phase is Phase.ASKING:

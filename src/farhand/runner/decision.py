@@ -2,9 +2,12 @@
 
 from typing import Any, Literal
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, json
 
-from farhand.core.events import Memory, Remember
+from farhand.core import answers
+from farhand.core.events import Approved, Denied, Memory, Remember
+from farhand.core.run import Run
+from farhand.places.values import dump
 
 
 class Approve(Struct, frozen=True, kw_only=True):
@@ -25,6 +28,21 @@ class Deny(Struct, frozen=True):
 def remembered(scope: str | None) -> Remember | None:
     """The scope of a lasting decision."""
     return None if scope is None else Remember(scope)
+
+
+def decision(run: Run, who: str, call_id: str, verdict: object, now: int) -> Approved | Denied | None:
+    """The event that a verdict deserves: True, False, `Approve(…)` or `Deny(…)`."""
+    match verdict:
+        case True | Approve():
+            yes = verdict if isinstance(verdict, Approve) else Approve()
+            text = None if yes.arguments is UNSET else dump(yes.arguments).decode()
+            scope, payload = remembered(yes.remember), json.decode(dump(yes.payload))
+            return answers.approve(run, who, call_id, at=now, arguments=text, payload=payload, remember=scope)
+        case False | Deny():
+            no = verdict if isinstance(verdict, Deny) else Deny()
+            return answers.deny(run, who, call_id, at=now, reason=no.reason, remember=remembered(no.remember))
+        case _:
+            raise TypeError(f"on_approval decides True, False, Approve or Deny, not {type(verdict).__name__}")
 
 
 class Decisions:

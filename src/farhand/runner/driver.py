@@ -92,6 +92,11 @@ class Driver:
         """Whether somebody drives it."""
         return self._idle is not None
 
+    @property
+    def unsent(self) -> tuple[str, ...]:
+        """The calls whose dispatch nobody has performed yet."""
+        return tuple(effect.call_id for effect in self._asked if isinstance(effect, Dispatch))
+
     def view(self, record: Record) -> Call[Any, Any]:
         """A call as a program sees it."""
         return Call(record, self.means.tools.get(record.tool))

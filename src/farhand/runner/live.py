@@ -1,7 +1,7 @@
 """A run as its owner holds it: what it is, what others may say about its calls, going on. `driver` does the work."""
 
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Generic, Literal, TypeVar, cast
 
@@ -16,9 +16,10 @@ from farhand.core.final import output_value
 from farhand.core.messages import AssistantMessage, Message
 from farhand.core.pieces import Usage
 from farhand.core.run import Ending, Run
+from farhand.core.step import step
 from farhand.core.updates import Update
 from farhand.places.values import dump, dump_result
-from farhand.runner.decision import remembered
+from farhand.runner.decision import Approve, Deny, decision, remembered
 from farhand.runner.driver import Driver
 from farhand.runner.snapshot import Snapshot
 from farhand.tool import In, Out, Tool
@@ -127,7 +128,7 @@ class LiveRun(Generic[Output]):
             raise UsageError("the run is working; wait until it waits or has ended")
         if self._written is not None:
             self._written(self)
-        return json.encode(Snapshot(seq=self._driver.seq, run=self.state))
+        return json.encode(Snapshot(seq=self._driver.seq, run=self.state, unsent=self._driver.unsent))
 
     # What others may say
 
@@ -183,6 +184,33 @@ class LiveRun(Generic[Output]):
         """A person's no; the model is told the reason."""
         return self._say(answers.deny, call_id, principal, reason=reason, remember=remembered(remember))
 
+    def settle(
+        self,
+        results: Mapping[str, Any],
+        decisions: Mapping[str, bool | Approve | Deny] | None = None,
+        *,
+        principal: str | None = None,
+    ) -> tuple[Receipt, ...]:
+        """Several results and decisions by call id, all of them or, when one is refused, none."""
+        driver, who, now = self._driver, self._principal(principal), self._now()
+        receipts: list[Receipt] = []
+        events: list[Event] = []
+        run = self.state
+        for call_id, verdict in (decisions or {}).items():
+            event = decision(run, who, call_id, verdict, now)
+            run = run if event is None else step(run, event)[0]
+            events += [] if event is None else [event]
+            receipts.append(Receipt(call_id, repeated=event is None))
+        for call_id, result in results.items():
+            raw, multipart = dump_result(result, dump)
+            event = answers.answer(run, who, call_id, raw, at=now, multipart=multipart)
+            run = run if event is None else step(run, event)[0]
+            events += [] if event is None else [event]
+            receipts.append(Receipt(call_id, repeated=event is None))
+        for event in events:
+            driver.commit(event)
+        return tuple(receipts)
+
     def cancel_call(self, call_id: str, reason: str = "", *, principal: str | None = None) -> Receipt:
         """Call one call off; the place that works on it is told, and so is the model."""
         return self._say(answers.cancel_call, call_id, principal, reason=reason)
@@ -224,12 +252,16 @@ class LiveRun(Generic[Output]):
         self, decide: Callable[..., Event | None], call_id: str, principal: str | None, *args: Any, **keywords: Any
     ) -> Receipt:
         driver = self._driver
-        driver.fire_overdue()
-        now = driver.means.clock.now()
+        now = self._now()
         event = decide(self.state, self._principal(principal), call_id, *args, at=now, **keywords)
         if event is not None:
             driver.commit(event)
         return Receipt(call_id, repeated=event is None)
+
+    def _now(self) -> int:
+        """The time, after everything has fired that was due before it."""
+        self._driver.fire_overdue()
+        return self._driver.means.clock.now()
 
     def _principal(self, principal: str | None) -> str:
         return self.state.principal if principal is None else principal

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
-from msgspec import UNSET, Raw, json
+from msgspec import Raw, json
 
 from farhand.core import answers
 from farhand.core.call import Call as Record
@@ -16,7 +16,7 @@ from farhand.core.definition import Place
 from farhand.core.draft import Draft
 from farhand.core.effects import AskApproval, AskModel, Dispatch, Effect, JudgeApproval, JudgeStop
 from farhand.core.errors import InvalidAnswer, ModelError, ToolError
-from farhand.core.events import Answered, ApprovalJudged, Approved, Denied, Faulted, ModelFailed, Replied, StopJudged
+from farhand.core.events import Answered, ApprovalJudged, Faulted, ModelFailed, Replied, StopJudged
 from farhand.core.failure import Failure
 from farhand.core.pieces import Piece, ToolStart
 from farhand.core.run import Phase, Run
@@ -24,7 +24,7 @@ from farhand.models.base import Request
 from farhand.places.functions import Function
 from farhand.places.running import CallContext
 from farhand.places.values import dump, dump_result
-from farhand.runner.decision import Approve, Deny, remembered
+from farhand.runner.decision import decision
 from farhand.runner.driver import Driver, Key
 
 logger = logging.getLogger("farhand.runner")
@@ -196,7 +196,7 @@ async def _ask_approval(driver: Driver, effect: AskApproval) -> None:
     if run.calls[effect.call_id].state is not CallState.APPROVAL_REQUESTED:
         return
     try:
-        event = _decision(run, who, call.id, verdict, now)
+        event = decision(run, who, call.id, verdict, now)
     except InvalidAnswer as error:
         driver.warn(
             "edit_refused", f"the edited arguments of {call.tool!r} were refused, the call still waits: {error}"
@@ -204,20 +204,6 @@ async def _ask_approval(driver: Driver, effect: AskApproval) -> None:
         return
     if event is not None:
         driver.finish(event)
-
-
-def _decision(run: Run, who: str, call_id: str, verdict: object, now: int) -> Approved | Denied | None:
-    match verdict:
-        case True | Approve():
-            yes = verdict if isinstance(verdict, Approve) else Approve()
-            text = None if yes.arguments is UNSET else dump(yes.arguments).decode()
-            scope, payload = remembered(yes.remember), json.decode(dump(yes.payload))
-            return answers.approve(run, who, call_id, at=now, arguments=text, payload=payload, remember=scope)
-        case False | Deny():
-            no = verdict if isinstance(verdict, Deny) else Deny()
-            return answers.deny(run, who, call_id, at=now, reason=no.reason, remember=remembered(no.remember))
-        case _:
-            raise TypeError(f"on_approval returns True, False, Approve or Deny, not {type(verdict).__name__}")
 
 
 async def _judge_approval(driver: Driver, effect: JudgeApproval) -> None:

@@ -14,6 +14,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     farhand: int = FORMAT
     seq: int
     run: Run
+    unsent: tuple[str, ...] = ()
+    """Calls that were to be dispatched when this was written, and were not."""
 
 
 _DECODER = json.Decoder(Snapshot)
