@@ -25,6 +25,21 @@ from farhand.core.updates import CallEnded, CallNamed, CallStreamed, ReasoningSt
 class Draft:
     """Feed it pieces in order; `reply` is there once `Done` was fed."""
 
+    __slots__ = (
+        "_calls",
+        "_finish",
+        "_reasoning",
+        "_reasoning_length",
+        "_requests",
+        "_room",
+        "_seq",
+        "_streamed",
+        "_text",
+        "_text_length",
+        "_turn",
+        "_usage",
+    )
+
     def __init__(self, turn: int, seq: int, most: int = 1 << 22) -> None:
         self._room = most
         self._turn = turn
@@ -145,7 +160,7 @@ class Draft:
         return CallStreamed(self._seq, at, call.id, offset, text)
 
     def _close(self, piece: Done) -> None:
-        if not isinstance(piece.finish, Finish):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if type(piece.finish) is not Finish:
             raise ModelBroke(f"{piece.finish!r} is no reason to finish")
         unfinished = [call.tool for index, call in self._calls.items() if index not in self._requests]
         if unfinished:

@@ -127,8 +127,8 @@ def _replied(work: Work, event: Replied) -> None:
     if not event.calls:
         finish(work, event.text)
         return
-    ids = tuple(call.id for call in event.calls)
-    if len({*ids, *work.calls}) != len(ids) + len(work.calls):
+    ids = tuple([call.id for call in event.calls])
+    if len(set(ids)) != len(ids) or not work.calls.keys().isdisjoint(ids):
         raise IllegalChange("a call id was used before")
     work.order = ids
     work.told = False

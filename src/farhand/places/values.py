@@ -18,6 +18,8 @@ T = TypeVar("T")
 
 _DATA = ("default", "const", "enum", "examples")
 _NAMED = ("properties", "$defs")
+_PARTS = (Text, Json, Binary)
+_LISTS = (list, tuple)
 _SCALARS = (str, int, bool, type(None))
 
 
@@ -125,10 +127,10 @@ def dump(value: Any) -> bytes:
 
 def dump_result(value: Any, write: Callable[[Any], bytes]) -> tuple[bytes, bool]:
     """A tool's result as JSON, and whether it is a list of parts (text, files) instead of a value."""
-    items = (value,) if isinstance(value, Text | Json | Binary) else value
-    if isinstance(items, list | tuple) and items:
+    items = (value,) if isinstance(value, _PARTS) else value
+    if isinstance(items, _LISTS) and items:
         parts = tuple(cast("list[Any]", items))
-        if all(isinstance(part, Text | Json | Binary) for part in parts):
+        if all(isinstance(part, _PARTS) for part in parts):
             if _has_infinite([part.value for part in parts if isinstance(part, Json)]):
                 raise ValueError("NaN and Infinity are not JSON")
             return json.encode(parts, enc_hook=_encode_foreign), True

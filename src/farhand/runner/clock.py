@@ -32,7 +32,11 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clock and randomness."""
+    """The machine's clock and randomness. Randomness is fetched for many ids at once, and anew after a fork."""
+
+    def __init__(self) -> None:
+        self._ids: list[str] = []
+        os.register_at_fork(after_in_child=self._ids.clear)
 
     def now(self) -> int:
         """The time."""
@@ -40,7 +44,10 @@ class SystemClock:
 
     def new_id(self) -> str:
         """An id that nobody can guess."""
-        return os.urandom(16).hex()
+        if not self._ids:
+            bits = os.urandom(16 * 64).hex()
+            self._ids += [bits[start : start + 32] for start in range(0, len(bits), 32)]
+        return self._ids.pop()
 
     def call_at(self, due: int, callback: Callable[[], None]) -> Timer:
         """Call back at a time, on the event loop."""

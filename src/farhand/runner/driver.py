@@ -9,7 +9,7 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -60,6 +60,27 @@ class Means(Struct, frozen=True):
 
 class Driver:
     """One run and everything that is under way for it."""
+
+    __slots__ = (
+        "_asked",
+        "_do",
+        "_early_waiting",
+        "_error",
+        "_idle",
+        "_inline",
+        "_loop",
+        "_news",
+        "_state",
+        "_tasks",
+        "_thread",
+        "_timers",
+        "contexts",
+        "log",
+        "means",
+        "scopes",
+        "seq",
+        "watchers",
+    )
 
     def __init__(self, means: Means, perform: Perform, *, state: Run | None = None, seq: int = 0) -> None:
         self.means = means
@@ -130,11 +151,12 @@ class Driver:
         if told and isinstance(told[-1], RunWaiting) and self._asked:
             self._early_waiting = told[-1]  # somebody in this process may still answer
             told = told[:-1]
-        self.tell(*told)
+        self.tell(told)
 
-    def tell(self, *told: Update) -> None:
-        """Pass updates on."""
-        self.watchers.tell(told, keep=self._idle is None)
+    def tell(self, told: Sequence[Update]) -> None:
+        """Pass updates on, and let whoever waits for news look."""
+        if told:
+            self.watchers.tell(told, self._idle is None)
         news = self._news
         if news is not None and not news.done():
             news.set_result(None)
@@ -146,15 +168,15 @@ class Driver:
             return
         call = self.state.calls[key[0]]
         if call.state is CallState.EXECUTING and call.attempt == key[1]:
-            self.tell(CallProgress(self.seq, self.means.clock.now(), call.id, value, name))
+            self.tell((CallProgress(self.seq, self.means.clock.now(), call.id, value, name),))
 
     def tell_current(self) -> None:
         """Say where the run stands, for a watcher who comes later."""
-        self.tell(*current(self.state, self.seq))
+        self.tell(current(self.state, self.seq))
 
     def warn(self, code: str, message: str) -> None:
         """Tell watchers something that a developer should know and that the run does not."""
-        self.tell(Warned(self.seq, self.means.clock.now(), code, message))
+        self.tell((Warned(self.seq, self.means.clock.now(), code, message),))
 
     # Effects
 
@@ -192,7 +214,7 @@ class Driver:
         settled = [update.call_id for update in told if type(update) is CallEnded]
         for call_id in settled:
             self._timers.drop(call_id)
-        if settled or ended:
+        if ended or settled:
             for key in list(self.scopes):
                 if ended or key[0] in settled:
                     self._stop(key)
@@ -250,13 +272,15 @@ class Driver:
                 await self._abort(None)  # a task that had not begun has not done so itself
 
     def _at_rest(self, *, hold: bool) -> bool:
+        if self._asked and self._state is not None and self._state.ending is None:
+            return False
         if self.state.ending is not None:
             return True
-        if self._asked or self._tasks or not self.state.waiting:
+        if self._tasks or not self.state.waiting:
             return False
         if self._early_waiting is not None:
             waiting, self._early_waiting = self._early_waiting, None
-            self.tell(waiting)
+            self.tell((waiting,))
             return not hold and not self._asked
         return not hold
 
@@ -309,7 +333,8 @@ class Driver:
         finally:
             if self.scopes.get(key) is scope:
                 del self.scopes[key]
-            self.contexts.pop(key, None)
+            if self.contexts:
+                self.contexts.pop(key, None)
 
     def _task_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -318,7 +343,7 @@ class Driver:
         self._wake()
 
     def _wake(self) -> None:
-        self.tell()
+        self.tell(())
 
     def _expect_news(self) -> asyncio.Future[None]:
         if self._news is None or self._news.done():

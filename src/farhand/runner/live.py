@@ -37,6 +37,12 @@ class Receipt(Struct, frozen=True):
 class LiveRun(Generic[Output]):
     """A run as its owner holds it. `wait()` goes on until it ended or needs somebody; the verbs answer its calls."""
 
+    __slots__ = (
+        "__weakref__",
+        "_driver",
+        "_written",
+    )
+
     def __init__(self, driver: Driver, written: "Callable[[LiveRun[Any]], None] | None" = None) -> None:
         self._driver = driver
         self._written = written

@@ -21,7 +21,6 @@ from farhand.core.failure import Failure
 from farhand.core.pieces import Piece, ToolStart
 from farhand.core.run import Phase, Run
 from farhand.models.base import Request
-from farhand.places.functions import Function
 from farhand.places.running import CallContext
 from farhand.places.values import dump, dump_result
 from farhand.runner.decision import decision
@@ -49,19 +48,17 @@ async def _ask_model(driver: Driver, effect: AskModel) -> None:
         async for piece in stream:
             update = draft.feed(piece, clock.now(), clock.new_id() if type(piece) is ToolStart else "")
             if update is not None:
-                driver.tell(update)
+                driver.tell((update,))
             pieces += 1
             if pieces % PIECES == 0:
                 await asyncio.sleep(0)
         event: Replied | ModelFailed = draft.reply(clock.now())
     except (Exception, asyncio.CancelledError) as error:
-        driver.tell(*draft.abandon(clock.now()))
+        await _close(driver, stream)
+        driver.tell(draft.abandon(clock.now()))
         if isinstance(error, asyncio.CancelledError) and driver.scopes["", effect.turn].interrupted:
             raise
         event = ModelFailed(clock.now(), _model_failure(driver, error))
-    finally:
-        if hasattr(stream, "aclose"):
-            await _close(driver, stream)
     if _is_asking(driver, effect):
         driver.finish(event)
 
@@ -74,9 +71,10 @@ def _model_failure(driver: Driver, error: BaseException) -> Failure:
 
 
 async def _close(driver: Driver, stream: Any) -> None:
-    """Close the model's connection; a failure of that does not undo a reply that is there."""
+    """Close the connection of a model that has not come to its end."""
     try:
-        await stream.aclose()
+        if hasattr(stream, "aclose"):
+            await stream.aclose()
     except Exception as error:  # noqa: BLE001
         logger.error("closing model %s failed: %s", driver.means.model.name, _where(driver, error))
 
@@ -106,7 +104,11 @@ async def _dispatch(driver: Driver, effect: Dispatch) -> None:
     failure: Failure | None = None
     raw, multipart = b"null", False
     try:
-        raw, multipart = await _run(driver, call, function)
+        if function is None:
+            raw, multipart = await _ask_callback(driver, call)
+        else:
+            context = context_of(driver, call, (call.id, call.attempt)) if function.wants_context else None
+            raw, multipart = await function.run(json.decode(call.arguments), context)
     except ToolError as error:
         failure = _said(error)
     except asyncio.CancelledError as error:
@@ -118,10 +120,7 @@ async def _dispatch(driver: Driver, effect: Dispatch) -> None:
     _settle(driver, call, raw, multipart=multipart, failure=failure)
 
 
-async def _run(driver: Driver, call: Record, function: Function | None) -> tuple[bytes, bool]:
-    if function is not None:
-        context = context_of(driver, call, (call.id, call.attempt)) if function.wants_context else None
-        return await function.run(json.decode(call.arguments), context)
+async def _ask_callback(driver: Driver, call: Record) -> tuple[bytes, bool]:
     if driver.means.on_call is None or call.place is not Place.CLIENT:
         raise ToolError(f"Tool '{call.tool}' cannot be run here.", code="tool_missing", retryable=False)
     value = driver.means.on_call(driver.view(call))

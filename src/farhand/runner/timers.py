@@ -10,6 +10,13 @@ from farhand.runner.clock import Clock, Timer
 class Timers:
     """At most one timer of a kind for each call."""
 
+    __slots__ = (
+        "_armed",
+        "_calls",
+        "_clock",
+        "_fire",
+    )
+
     def __init__(self, clock: Clock, fire: Callable[[SetTimer], None]) -> None:
         self._clock = clock
         self._fire = fire

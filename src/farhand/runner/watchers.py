@@ -15,6 +15,13 @@ Watcher: TypeAlias = Callable[[Update], None]
 class Watchers:
     """Passes updates to every watcher in turn; one that raises is told nothing more."""
 
+    __slots__ = (
+        "_kept",
+        "_later",
+        "_telling",
+        "_watchers",
+    )
+
     def __init__(self) -> None:
         self._watchers: list[Watcher] = []
         self._kept: list[Update] = []
@@ -28,36 +35,31 @@ class Watchers:
         """
         kept, self._kept = self._kept, []
         self._watchers = [*self._watchers, watcher]
-        self.tell(kept, keep=False)
+        self.tell(kept, False)
         return lambda: self._remove(watcher)
 
     def forget(self) -> None:
         """Nobody asked for what was told so far."""
         self._kept.clear()
 
-    def tell(self, told: Sequence[Update], *, keep: bool) -> None:
+    def tell(self, told: Sequence[Update], keep: bool) -> None:
         """Tell everybody; with `keep`, hold it for the first watcher if there is none."""
-        if not told:
-            return
-        if not self._watchers:
-            if keep:
-                self._kept += told
-            return
         if self._telling:
             self._later.append(told)
-            return
-        self._telling = True
-        batch: Sequence[Update] | None = told
-        while batch is not None:
+        elif self._watchers:
+            self._telling = True
             for watcher in self._watchers:
                 try:
-                    for update in batch:
+                    for update in told:
                         watcher(update)
                 except Exception as error:  # noqa: BLE001  whatever a watcher raises, the run goes on
                     logger.error("a watcher failed (%s) and is told nothing more", type(error).__name__)
                     self._remove(watcher)
-            batch = self._later.popleft() if self._later else None
-        self._telling = False
+            self._telling = False
+            if self._later:
+                self.tell(self._later.popleft(), keep)
+        elif keep:
+            self._kept += told
 
     def _remove(self, watcher: Watcher) -> None:
         self._watchers = [other for other in self._watchers if other is not watcher]
