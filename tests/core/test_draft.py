@@ -2,7 +2,7 @@
 
 import pytest
 
-from farhand.core.call import CallState
+from farhand.core.call import CallState, Outcome
 from farhand.core.draft import Draft
 from farhand.core.errors import ModelBroke
 from farhand.core.messages import CallRequest, Reasoning
@@ -103,3 +103,56 @@ def test_a_stream_that_ends_early_is_no_reply() -> None:
     draft.feed(TextDelta("half"), 1)
     with pytest.raises(ModelBroke, match="ended before"):
         draft.reply(2)
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [TextDelta(None)],
+        [TextDelta("\ud83d")],
+        [ReasoningDelta("\ud83d")],
+        [ReasoningDelta("a", "\ud83d")],
+        [ToolStart(0, None)],
+        [ToolStart(0, "t", 7)],
+        [ToolStart(0, "\ud83d")],
+        [ToolStart(0, "t"), ToolArgsDelta(0, "\ud83d")],
+        [ToolStart(0, "t"), ToolEnd(0, "\ud83d")],
+        [ToolStart(0, "t"), ToolEnd(0, {"a": 1})],
+        [Done("end_turn")],
+        [TextDelta("x" * 60), ReasoningDelta("x" * 60)],
+        [ToolStart(0, "t"), ToolArgsDelta(0, "x" * 101)],
+    ],
+)
+def test_what_cannot_be_text_or_has_no_end_is_found_out(pieces: list[object]) -> None:
+    draft = Draft(1, 0, most=100)
+    *right, wrong = pieces
+    for piece in right:
+        draft.feed(piece, 1, "c1")
+    with pytest.raises(ModelBroke):
+        draft.feed(wrong, 1, "c1")
+
+
+def test_text_of_all_the_world_is_text() -> None:
+    draft = Draft(1, 0)
+    draft.feed(TextDelta("héllo 👋"), 1)
+    draft.feed(ReasoningDelta("ü", "ö"), 1)
+    draft.feed(ToolStart(0, "t", "läbel"), 1, "c1")
+    draft.feed(ToolArgsDelta(0, '{"a":"'), 1)
+    draft.feed(ToolArgsDelta(0, 'é"}'), 1)
+    draft.feed(ToolEnd(0, '{"a":"é"}'), 1)
+    draft.feed(Done(), 1)
+    reply = draft.reply(1)
+    assert (reply.text, reply.calls[0].arguments) == ("héllo 👋", '{"a":"é"}')
+
+
+def test_calls_of_a_reply_that_breaks_off_have_their_end() -> None:
+    draft = Draft(1, 5)
+    draft.feed(ToolStart(0, "t"), 1, "c1")
+    draft.feed(ToolStart(1, "u"), 1, "c2")
+    draft.feed(ToolArgsDelta(1, "{"), 1)
+    ended = draft.abandon(9)
+    assert [(update.call_id, update.outcome, update.seq) for update in ended] == [
+        ("c1", Outcome.CANCELLED, 5),
+        ("c2", Outcome.CANCELLED, 5),
+    ]
+    assert draft.abandon(9) == []

@@ -900,3 +900,102 @@ def test_an_ended_call_is_not_known_to_further_events() -> None:
     for event in (Lost(1, first, 1), Lost(1, "nobody", 1), Claimed(1, "nobody", 1, "x")):
         with pytest.raises(IllegalChange):
             story.take(event)
+
+
+def test_remembering_exactly_these_arguments_after_an_edit_means_the_edited_ones() -> None:
+    story = Story(make_tool(approval=Approval.ALWAYS, schema=ADD))
+    (call,) = story.reply(("t", {"n": 1000}))
+    story.approve(call, arguments='{"n":1}', remember=Remember.ARGUMENTS)
+    story.answer(call)
+    refused, allowed = story.reply(("t", {"n": 1000}), ("t", {"n": 1}))
+    assert story.call(refused).state is CallState.APPROVAL_REQUESTED
+    assert story.call(allowed).state is CallState.EXECUTING
+
+
+def test_white_space_is_no_edit_and_does_not_make_other_arguments() -> None:
+    story = Story(make_tool(approval=Approval.ALWAYS, schema=ADD))
+    (call,) = story.reply(("t", '{"n": 1}'))
+    story.approve(call, arguments='{"n":1}', remember=Remember.ARGUMENTS)
+    assert not story.call(call).edited
+    assert story.call(call).arguments == '{"n": 1}'
+    story.answer(call)
+    (again,) = story.reply(("t", '{ "n" : 1 }'))
+    assert story.call(again).state is CallState.EXECUTING
+
+
+def test_a_decision_about_exactly_these_arguments_beats_one_about_the_tool() -> None:
+    story = Story(make_tool(approval=Approval.ALWAYS, schema=ADD))
+    (call,) = story.reply(("t", {"n": 1}))
+    story.deny(call, remember=Remember.ARGUMENTS)
+    (other,) = story.reply(("t", {"n": 2}))
+    story.approve(other, remember=Remember.TOOL)
+    story.answer(other)
+    first, second = story.reply(("t", {"n": 1}), ("t", {"n": 3}))
+    assert story.call(first).outcome is Outcome.DENIED
+    assert story.call(second).state is CallState.EXECUTING
+
+
+@pytest.mark.parametrize("yes", [True, False])
+def test_a_lasting_decision_holds_for_the_calls_that_wait_beside_it(yes: bool) -> None:
+    other = make_tool("u", approval=Approval.ALWAYS)
+    story = Story(make_tool(approval=Approval.ALWAYS, schema=ADD), other)
+    first, second, third = story.reply(("t", {"n": 1}), ("t", {"n": 2}), ("u", {}))
+    if yes:
+        story.approve(first, remember=Remember.TOOL)
+        assert story.dispatched == [(first, 1), (second, 1)]
+    else:
+        story.deny(first, remember=Remember.TOOL)
+        assert story.call(second).outcome is Outcome.DENIED
+    assert story.call(third).state is CallState.APPROVAL_REQUESTED
+
+
+def test_calls_beyond_the_limit_of_calls_are_refused_in_the_same_turn() -> None:
+    story = Story(make_tool(), limits=Limits(max_calls=1))
+    first, second = story.reply(("t", {}), ("t", {}))
+    assert story.dispatched == [(first, 1)]
+    assert story.call(second).outcome is Outcome.INVALID
+    story.answer(first)
+    assert story.effects == (AskModel(2, tools=False),)
+
+
+def test_a_repair_beyond_the_limit_of_turns_has_no_tools() -> None:
+    story = Story(make_tool(), output_schema=Raw(json.encode(ADD)), limits=Limits(max_turns=1))
+    story.reply(text="not json")
+    assert story.effects == (AskModel(2, tools=False),)
+    story.reply(text='{"n": 1}')
+    assert story.run.ending is Ending.DONE
+
+
+def test_a_call_that_is_repaired_with_calls_all_the_same_ends_the_run() -> None:
+    story = Story(make_tool(), output_schema=Raw(json.encode(ADD)), limits=Limits(max_turns=1))
+    story.reply(text="not json")
+    story.reply(("t", {}))
+    assert (story.run.ending, story.dispatched) == (Ending.LIMIT, [])
+
+
+def test_a_call_that_a_function_of_the_dead_process_held_is_lost_with_it() -> None:
+    story = Story(client(effect=SideEffect.IDEMPOTENT), client("other"))
+    again, gone = story.reply(("pick", {}), ("other", {}))
+    for call in (again, gone):
+        story.take(Claimed(story.at, call, 1, "process", dies=True))
+    story.take(Recovered(story.at, tuple(story.run.tools.values())))
+    assert story.dispatched[-1] == (again, 2)
+    assert story.call(gone).outcome is Outcome.UNKNOWN
+
+
+def test_what_was_surely_not_sent_is_sent_after_all_even_if_it_must_not_be_repeated() -> None:
+    story = Story(make_tool())
+    (call,) = story.reply(("t", {}))
+    story.take(Recovered(story.at, tuple(story.run.tools.values()), unsent=(call,)))
+    assert story.dispatched == [(call, 1), (call, 2)]
+    story.answer(call, "ok")
+    assert story.call(call).outcome is Outcome.OK
+
+
+def test_a_call_that_goes_on_after_a_failure_does_not_look_failed() -> None:
+    story = Story(make_tool(effect=SideEffect.PURE, retries=1))
+    (call,) = story.reply(("t", {}))
+    story.fault(call)
+    story.fire(call, TimerKind.BACKOFF, after=1)
+    story.answer(call, 1)
+    assert story.call(call).failure is None

@@ -4,7 +4,7 @@ from farhand.core.call import CallState
 from farhand.core.definition import Approval, Place, SideEffect
 from farhand.core.events import CallCancelled, Claimed, Lost, Remember, RunCancelled, TimerKind
 from farhand.core.limits import Limits
-from farhand.core.updates import CallEnded, CallReady, CallReleased, RunEnded, RunWaiting, TurnStarted, Warned
+from farhand.core.updates import CallEnded, CallReady, CallReleased, RunEnded, RunWaiting, TurnStarted, Warned, current
 from tests.core.story import Story, make_tool
 
 
@@ -167,3 +167,32 @@ def test_a_run_that_was_recovered_has_nothing_to_tell_unless_something_changed()
     before = len(story.told)
     story.take(Recovered(story.at, tuple(story.run.tools.values())))
     assert len(story.told) == before
+
+
+def test_what_was_refused_is_told_at_the_beginning() -> None:
+    story = Story(make_tool(), refused=("tool a", "tool b"))
+    assert kinds(story) == ["RunStarted", "Warned", "Warned", "TurnStarted"]
+    assert [update.seq for update in story.told] == [1, 2, 3, 4]
+
+
+def test_a_late_watcher_is_told_where_the_run_stands() -> None:
+    tools = (
+        make_tool(approval=Approval.ALWAYS),
+        make_tool("c", place=Place.CLIENT),
+        make_tool("r", effect=SideEffect.PURE),
+    )
+    story = Story(*tools, limits=Limits(parallel=1))
+    story.reply(("t", {}), ("c", {}), ("r", {}), ("r", {}))
+    late = [type(update).__name__ for update in current(story.run, 9)]
+    assert late == ["CallWaiting", "CallExecuting", "CallExecuting", "CallReady"]
+    assert {update.seq for update in current(story.run, 9)} == {9}
+
+
+def test_a_late_watcher_is_told_that_a_run_waits_or_has_ended() -> None:
+    story = Story(make_tool(place=Place.CLIENT))
+    (call,) = story.reply(("t", {}))
+    assert isinstance(current(story.run, 1)[-1], RunWaiting)
+    story.answer(call)
+    assert current(story.run, 1) == []
+    story.reply(text="done")
+    assert isinstance(current(story.run, 1)[-1], RunEnded)
