@@ -18,7 +18,7 @@ def tools(agent: str, /) -> None:
     Parameters
     ----------
     agent
-        Where the agent is: `module:name`.
+        Where the agent is, or a function that makes it: `module:name`.
     """
     console = Console()
     found = load_agent(agent)
@@ -41,6 +41,8 @@ def load_agent(where: str) -> Agent[Any]:
         found = getattr(importlib.import_module(module), name or "agent")
     except (ImportError, AttributeError, ValueError) as error:
         sys.exit(f"no agent at {where!r}: {error}")
+    if callable(found) and not isinstance(found, Agent):
+        found = found()
     if not isinstance(found, Agent):
         sys.exit(f"{where!r} is a {type(found).__name__}, not an Agent")
     return found  # pyright: ignore[reportUnknownVariableType]
