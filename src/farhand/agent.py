@@ -238,7 +238,8 @@ class Agent(Generic[Output]):
             self._recent.keep(known)
             return cast("LiveRun[Output]", known)
         brought = _by_name(tools)
-        _by_name([*self.tools.values(), *brought.values()])
+        if brought:
+            _by_name([*self.tools.values(), *brought.values()])
         driver = Driver(self._means(brought, callbacks), perform, state=snapshot.run, seq=snapshot.seq)
         own = [*self._definitions, *(tool.definition for tool in brought.values())]
         foreign = [definition for definition in snapshot.run.tools.values() if definition.source == "client"]
@@ -288,6 +289,8 @@ class Agent(Generic[Output]):
 
 def _beside(own: Sequence[Definition], foreign: Sequence[Definition]) -> tuple[tuple[Definition, ...], tuple[str, ...]]:
     """The foreign definitions that may stand beside the server's own, and why the others may not."""
+    if not foreign:
+        return (), ()
     taken = {skeleton(definition.name): definition.name for definition in own}
     kept = tuple(definition for definition in foreign if skeleton(definition.name) not in taken)
     refused = tuple(

@@ -274,7 +274,7 @@ def test_the_tools_of_an_agent_are_listed_with_hints_for_their_author(tmp_path: 
             "farhand.demo:nothing",
             "no agent at 'farhand.demo:nothing': module 'farhand.demo' has no attribute 'nothing'",
         ),
-        ("farhand.demo:demo_agent", "'farhand.demo:demo_agent' is a function, not an Agent"),
+        ("farhand.demo:TRY", "'farhand.demo:TRY' is a tuple, not an Agent"),
         ("farhand.demo", "no agent at 'farhand.demo': module 'farhand.demo' has no attribute 'agent'"),
         ("", "no agent at '': Empty module name"),
         (":agent", "no agent at ':agent': Empty module name"),

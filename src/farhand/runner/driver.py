@@ -146,8 +146,11 @@ class Driver:
         self.seq += len(told)
         for effect in effects:
             self._take(effect)
-        if before is not None and (after.calls is not before.calls or after.ending is not None):
-            self._let_go(told, ended=after.ending is not None)
+        if before is not None and after.calls is not before.calls:
+            self._let_go(told)
+        if after.ending is not None:
+            for key in list(self.scopes):
+                self._stop(key)
         if told and isinstance(told[-1], RunWaiting) and self._asked:
             self._early_waiting = told[-1]  # somebody in this process may still answer
             told = told[:-1]
@@ -209,15 +212,14 @@ class Driver:
         if key in self.scopes:
             self.scopes[key].stop()
 
-    def _let_go(self, told: list[Update], *, ended: bool) -> None:
-        """Stop whatever still works on calls that have their outcome, and everything once the run is over."""
-        settled = [update.call_id for update in told if type(update) is CallEnded]
-        for call_id in settled:
-            self._timers.drop(call_id)
-        if ended or settled:
-            for key in list(self.scopes):
-                if ended or key[0] in settled:
-                    self._stop(key)
+    def _let_go(self, told: list[Update]) -> None:
+        """Stop whatever still works on calls that have their outcome."""
+        for update in told:
+            if type(update) is CallEnded:
+                self._timers.drop(update.call_id)
+                for key in list(self.scopes):
+                    if key[0] == update.call_id:
+                        self._stop(key)
 
     def _fire(self, timer: SetTimer) -> None:
         self.commit(TimerFired(max(self.means.clock.now(), timer.due), timer.call_id, timer.kind, timer.attempt))
@@ -272,11 +274,10 @@ class Driver:
                 await self._abort(None)  # a task that had not begun has not done so itself
 
     def _at_rest(self, *, hold: bool) -> bool:
-        if self._asked and self._state is not None and self._state.ending is None:
-            return False
-        if self.state.ending is not None:
+        run = self.state
+        if run.ending is not None:
             return True
-        if self._tasks or not self.state.waiting:
+        if self._asked or self._tasks or not run.waiting:
             return False
         if self._early_waiting is not None:
             waiting, self._early_waiting = self._early_waiting, None
@@ -325,9 +326,9 @@ class Driver:
 
     async def _perform(self, effect: Effect) -> None:
         work, key = self._do(self, effect)
-        scope = self.scopes[key] = Scope()
+        scope = Scope()
         try:
-            await scope.run(work, self._timers.arm)
+            await scope.run(work, lambda: self._on_wait(key, scope))
         except Stopped:
             pass
         finally:
@@ -335,6 +336,25 @@ class Driver:
                 del self.scopes[key]
             if self.contexts:
                 self.contexts.pop(key, None)
+
+    def _on_wait(self, key: Key, scope: Scope) -> None:
+        """Work really waits: from now on it can be stopped, and timers fire by themselves."""
+        self.scopes[key] = scope
+        self._timers.arm()
+        if not self._is_wanted(key):  # it was called off by its own doing, before it waited
+            scope.stop()
+
+    def _is_wanted(self, key: Key) -> bool:
+        run = self.state
+        if not key[0]:
+            return run.ending is None
+        call = run.calls[key[0]]
+        return call.open and (key[1] <= 0 or call.attempt == key[1])
+
+    def interrupted(self, key: Key) -> bool:
+        """Whether work was stopped or its task cancelled, so that a `CancelledError` in it is not its own."""
+        scope = self.scopes.get(key)
+        return scope is not None and scope.interrupted
 
     def _task_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

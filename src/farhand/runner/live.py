@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Generic, Literal, TypeVar, cast
 
 from msgspec import UNSET, Struct, UnsetType, json
@@ -198,24 +199,25 @@ class LiveRun(Generic[Output]):
         principal: str | None = None,
     ) -> tuple[Receipt, ...]:
         """Several results and decisions by call id, all of them or, when one is refused, none."""
-        driver, who, now = self._driver, self._principal(principal), self._now()
-        receipts: list[Receipt] = []
-        events: list[Event] = []
-        run = self.state
+        who, now = self._principal(principal), self._now()
+        asked: list[Callable[[Run], Event | None]] = []
         for call_id, verdict in (decisions or {}).items():
-            event = decision(run, who, call_id, verdict, now)
-            run = run if event is None else step(run, event)[0]
-            events += [] if event is None else [event]
-            receipts.append(Receipt(call_id, repeated=event is None))
+            asked.append(partial(decision, who=who, call_id=call_id, verdict=verdict, now=now))
         for call_id, result in results.items():
             raw, multipart = dump_result(result, dump)
-            event = answers.answer(run, who, call_id, raw, at=now, multipart=multipart)
-            run = run if event is None else step(run, event)[0]
-            events += [] if event is None else [event]
-            receipts.append(Receipt(call_id, repeated=event is None))
+            asked.append(
+                partial(answers.answer, principal=who, call_id=call_id, result=raw, at=now, multipart=multipart)
+            )
+        run, events = self.state, list[Event | None]()
+        for ask in asked:  # each is tried on what the ones before it would make of the run
+            if events and events[-1] is not None:
+                run, _ = step(run, events[-1])
+            events.append(ask(run))
         for event in events:
-            driver.commit(event)
-        return tuple(receipts)
+            if event is not None:
+                self._driver.commit(event)
+        call_ids = (*(decisions or {}), *results)
+        return tuple(Receipt(call_id, repeated=event is None) for call_id, event in zip(call_ids, events, strict=True))
 
     def cancel_call(self, call_id: str, reason: str = "", *, principal: str | None = None) -> Receipt:
         """Call one call off; the place that works on it is told, and so is the model."""

@@ -56,7 +56,7 @@ async def _ask_model(driver: Driver, effect: AskModel) -> None:
     except (Exception, asyncio.CancelledError) as error:
         await _close(driver, stream)
         driver.tell(draft.abandon(clock.now()))
-        if isinstance(error, asyncio.CancelledError) and driver.scopes["", effect.turn].interrupted:
+        if isinstance(error, asyncio.CancelledError) and driver.interrupted(("", effect.turn)):
             raise
         event = ModelFailed(clock.now(), _model_failure(driver, error))
     if _is_asking(driver, effect):
@@ -112,7 +112,7 @@ async def _dispatch(driver: Driver, effect: Dispatch) -> None:
     except ToolError as error:
         failure = _said(error)
     except asyncio.CancelledError as error:
-        if driver.scopes[call.id, call.attempt].interrupted:
+        if driver.interrupted((call.id, call.attempt)):
             raise
         failure = _hidden(driver, call, error)
     except Exception as error:  # noqa: BLE001  whatever a tool raises is told to the model, never to the program
