@@ -47,6 +47,8 @@ class Limits(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Further turns in which the model may mend a final answer that breaks the output schema."""
 
     def __post_init__(self) -> None:
+        if self in _SEEN:
+            return  # a stored run brings them again and again
         for name, least in _LEAST.items():
             value = getattr(self, name)
             if value is not None and not (_is_number(value) and value >= least):
@@ -55,6 +57,7 @@ class Limits(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
             raise UsageError(f"Limits.gate is {self.gate!r}; it must be 'call' or 'turn'")
 
 
+_SEEN: list[Limits] = []
 _LEAST = {
     **dict.fromkeys(
         ("max_turns", "calls_per_turn", "parallel", "argument_bytes", "result_bytes", "reply_characters"), 1
@@ -68,3 +71,6 @@ _LEAST = {
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+_SEEN.append(Limits())

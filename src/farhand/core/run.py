@@ -72,17 +72,17 @@ class Run(Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def open_calls(self) -> tuple[Call, ...]:
         """Calls whose outcome is still to come, in call order."""
-        return tuple(call for call in self.turn_calls if call.outcome is None)
+        return tuple([call for call in self.turn_calls if call.outcome is None])
 
     @property
     def turn_calls(self) -> tuple[Call, ...]:
         """The calls of the newest reply that had any, in call order."""
-        return tuple(self.calls[call_id] for call_id in self.order)
+        return tuple([self.calls[call_id] for call_id in self.order])
 
     @property
     def awaited_calls(self) -> tuple[Call, ...]:
         """The open calls that a client or a person has to answer."""
-        return tuple(call for call in self.open_calls if _awaits_somebody(call))
+        return tuple([call for call in self.open_calls if _awaits_somebody(call)])
 
     @property
     def waiting(self) -> bool:

@@ -208,7 +208,8 @@ class LiveRun(Generic[Output]):
             asked.append(
                 partial(answers.answer, principal=who, call_id=call_id, result=raw, at=now, multipart=multipart)
             )
-        run, events = self.state, list[Event | None]()
+        events: list[Event | None] = []
+        run = self.state
         for ask in asked:  # each is tried on what the ones before it would make of the run
             if events and events[-1] is not None:
                 run, _ = step(run, events[-1])
@@ -216,8 +217,8 @@ class LiveRun(Generic[Output]):
         for event in events:
             if event is not None:
                 self._driver.commit(event)
-        call_ids = (*(decisions or {}), *results)
-        return tuple(Receipt(call_id, repeated=event is None) for call_id, event in zip(call_ids, events, strict=True))
+        call_ids = [*(decisions or {}), *results]
+        return tuple([Receipt(call_id, events[place] is None) for place, call_id in enumerate(call_ids)])
 
     def cancel_call(self, call_id: str, reason: str = "", *, principal: str | None = None) -> Receipt:
         """Call one call off; the place that works on it is told, and so is the model."""

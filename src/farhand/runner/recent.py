@@ -22,7 +22,7 @@ class RecentRuns:
         A newer picture wins: another process went on with it. And a run that failed or was called off without having
         dispatched anything since may be tried again from its picture; otherwise a tool could run twice.
         """
-        live = self._known.get(stored.id)
+        live = self._kept.get(stored.id) or self._known.get(stored.id)
         if live is None or live.state.events < stored.events:
             return None
         broken = live.state.ending in (Ending.FAILED, Ending.CANCELLED) and stored.ending is None
@@ -34,11 +34,10 @@ class RecentRuns:
 
     def keep(self, run: LiveRun[Any]) -> None:
         """Know a run, and keep it until others have pushed it out."""
-        self.note(run)
         self._kept[run.id] = run
         self._kept.move_to_end(run.id)
         while len(self._kept) > self._size:
-            self._kept.popitem(last=False)
+            self.note(self._kept.popitem(last=False)[1])
 
 
 def _attempts(run: Run) -> dict[str, int]:
