@@ -98,7 +98,10 @@ class ToolMessage(Struct, frozen=True, gc=False, tag="tool", omit_defaults=True)
 
     @property
     def text(self) -> str:
-        """The same as text: a string result is itself, any other value is its JSON."""
+        """The same as text: a string result is itself, any other value is its JSON, as the tool wrote it."""
+        if self.failure is None and not self.multipart and not self.note:
+            raw = bytes(self.result).strip()
+            return json.decode(raw) if raw[:1] == b'"' else raw.decode()
         return "\n".join(part_text(part) for part in self.parts)
 
 

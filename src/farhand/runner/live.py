@@ -199,6 +199,9 @@ class LiveRun(Generic[Output]):
         principal: str | None = None,
     ) -> tuple[Receipt, ...]:
         """Several results and decisions by call id, all of them or, when one is refused, none."""
+        if not decisions and len(results) == 1:
+            ((call_id, result),) = results.items()
+            return (self.answer(call_id, result, principal=principal),)
         who, now = self._principal(principal), self._now()
         asked: list[Callable[[Run], Event | None]] = []
         for call_id, verdict in (decisions or {}).items():
