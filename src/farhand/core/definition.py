@@ -61,7 +61,7 @@ class Approval(StrEnum):
     JUDGED = "judged"
 
 
-class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Policy(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """How a tool may be used; times are seconds."""
 
     approval: Approval = Approval.NEVER
@@ -81,7 +81,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             raise UsageError(f"retries is {self.retries!r}; only a pure or idempotent tool can be run again")
 
 
-class Definition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Definition(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """One tool: what the model is shown, where it runs, and how it may be used. Schemas are the author's bytes."""
 
     name: str

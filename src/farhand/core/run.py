@@ -72,7 +72,8 @@ class Run(Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def open_calls(self) -> tuple[Call, ...]:
         """Calls whose outcome is still to come, in call order."""
-        return tuple([call for call in self.turn_calls if call.outcome is None])
+        calls = self.calls
+        return tuple([calls[call_id] for call_id in self.order if calls[call_id].outcome is None])
 
     @property
     def turn_calls(self) -> tuple[Call, ...]:
