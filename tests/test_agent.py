@@ -629,8 +629,6 @@ async def test_one_answer_delivered_twice_at_once_has_one_effect() -> None:
         await asyncio.sleep(0)
         return len(effects)
 
-    async def slow(request: Any) -> None: ...
-
     model = scripted([Use("pick", {"n": 1}), Use("effect"), "done"])
     run = await Agent(model, tools=[pick, effect]).run("hi")
     data, call = run.to_json(), run.pending[0].id
@@ -732,24 +730,6 @@ async def test_a_tool_that_changed_while_the_run_was_stored_is_not_run() -> None
     again = await Agent(scripted(["ok"]), tools=[wipe_all]).resume(run.to_json())
     assert again.calls[0].outcome is Outcome.UNAVAILABLE
     assert "changed" in told(again)[0]
-
-
-async def test_what_a_callback_held_when_its_process_ended_is_not_repeated() -> None:
-    entered = asyncio.Event()
-
-    async def hang(call: Call[Any, Any]) -> Any:
-        entered.set()
-        await asyncio.Event().wait()
-
-    agent = Agent(scripted([Use("pick", {"n": 1}), "ok"]), tools=[pick])
-    run = agent.start("hi")
-    run_task = asyncio.ensure_future(agent.run("hi", on_call=hang))
-    async with asyncio.timeout(5):
-        await entered.wait()
-    run_task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await run_task
-    assert run.status == "running"
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'{"farhand":1}', "nonsense", b"\xff"])

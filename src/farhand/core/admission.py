@@ -42,7 +42,7 @@ class AdmissionLimits(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True
     enum: int = 100
     pattern: int = 256
     cost: int = 10_000
-    """Subschemas that references can make of the schema; see performance.md, rule 3."""
+    """Subschemas that references can make of the schema: what one value may cost."""
     json_depth: int = 64
     """Levels of JSON in the document that holds the schema."""
     instance_bytes: int = 262_144

@@ -1,6 +1,6 @@
 """One use of one tool: its states, the table that moves it, and its record. Nothing else changes a call's state.
 
-The diagram in docs/call.md is drawn from `TABLE`.
+The diagram in docs/calls.md is drawn from `TABLE`.
 """
 
 from collections.abc import Mapping

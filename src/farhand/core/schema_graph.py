@@ -226,7 +226,7 @@ def _join(base: str, reference: str) -> str:
 
 
 class _Costs:
-    """What a validator may have to do for one value, bounded as performance.md (rules 3 to 5) demands."""
+    """What a validator may have to do for one value: fan-out, cycles and expansion through references, bounded."""
 
     def __init__(self, document: _Document, cost: int, chain: int) -> None:
         self.document, self.cost, self.chain = document, cost, chain
