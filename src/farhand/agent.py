@@ -1,7 +1,7 @@
 """An agent: what a user writes down once (model, instructions, tools, limits), and how to run it in this process."""
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, TypeAlias, cast, overload
+from typing import Any, Generic, TypeAlias, TypedDict, Unpack, cast, overload
 
 from msgspec import Raw, Struct
 
@@ -44,61 +44,35 @@ class Callbacks(Struct, frozen=True, kw_only=True):
     """Is told everything, as it happens."""
 
 
+class AgentSettings(TypedDict, total=False):
+    """What can be said of an agent besides its model and its output type."""
+
+    instructions: str
+    tools: Iterable[Tool[Any, Any]]
+    limits: Limits
+    stop_when: StopWhen | None
+    show_errors: bool
+    name: str
+    clock: Clock | None
+    decisions: Decisions | None
+    recent: RecentRuns | None
+    admission: AdmissionLimits
+
+
 class Agent(Generic[Output]):
     """Model, instructions, tools and limits. It holds no conversation: every run brings its own."""
 
     @overload
     def __init__(
-        self: "Agent[str]",
-        model: Model | str,
-        *,
-        instructions: str = "",
-        tools: Iterable[Tool[Any, Any]] = (),
-        limits: Limits = Limits(),
-        output: None = None,
-        stop_when: StopWhen | None = None,
-        show_errors: bool = False,
-        name: str = "agent",
-        clock: Clock | None = None,
-        decisions: Decisions | None = None,
-        recent: RecentRuns | None = None,
-        admission: AdmissionLimits = OUTSIDE,
+        self: "Agent[str]", model: Model | str, *, output: None = None, **settings: Unpack[AgentSettings]
     ) -> None: ...
 
     @overload
-    def __init__(
-        self,
-        model: Model | str,
-        *,
-        instructions: str = "",
-        tools: Iterable[Tool[Any, Any]] = (),
-        limits: Limits = Limits(),
-        output: type[Output],
-        stop_when: StopWhen | None = None,
-        show_errors: bool = False,
-        name: str = "agent",
-        clock: Clock | None = None,
-        decisions: Decisions | None = None,
-        recent: RecentRuns | None = None,
-        admission: AdmissionLimits = OUTSIDE,
-    ) -> None: ...
+    def __init__(self, model: Model | str, *, output: type[Output], **settings: Unpack[AgentSettings]) -> None: ...
 
     @overload
     def __init__(
-        self: "Agent[Any]",
-        model: Model | str,
-        *,
-        instructions: str = "",
-        tools: Iterable[Tool[Any, Any]] = (),
-        limits: Limits = Limits(),
-        output: Mapping[str, Any],
-        stop_when: StopWhen | None = None,
-        show_errors: bool = False,
-        name: str = "agent",
-        clock: Clock | None = None,
-        decisions: Decisions | None = None,
-        recent: RecentRuns | None = None,
-        admission: AdmissionLimits = OUTSIDE,
+        self: "Agent[Any]", model: Model | str, *, output: Mapping[str, Any], **settings: Unpack[AgentSettings]
     ) -> None: ...
 
     def __init__(

@@ -31,12 +31,13 @@ class Clock(Protocol):
         ...
 
 
-class SystemClock:
-    """The machine's clock and randomness. Randomness is fetched for many ids at once, and anew after a fork."""
+_ids: list[str] = []
+"""Ids for later: randomness is fetched for many at once, and anew after a fork, so that no two processes share any."""
+os.register_at_fork(after_in_child=_ids.clear)
 
-    def __init__(self) -> None:
-        self._ids: list[str] = []
-        os.register_at_fork(after_in_child=self._ids.clear)
+
+class SystemClock:
+    """The machine's clock and randomness."""
 
     def now(self) -> int:
         """The time."""
@@ -44,10 +45,10 @@ class SystemClock:
 
     def new_id(self) -> str:
         """An id that nobody can guess."""
-        if not self._ids:
+        if not _ids:
             bits = os.urandom(16 * 64).hex()
-            self._ids += [bits[start : start + 32] for start in range(0, len(bits), 32)]
-        return self._ids.pop()
+            _ids.extend(bits[start : start + 32] for start in range(0, len(bits), 32))
+        return _ids.pop()
 
     def call_at(self, due: int, callback: Callable[[], None]) -> Timer:
         """Call back at a time, on the event loop."""
