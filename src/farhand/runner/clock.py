@@ -2,8 +2,8 @@
 
 import asyncio
 import os
-import time
 from collections.abc import Callable
+from time import time_ns
 from typing import Protocol
 
 
@@ -41,7 +41,7 @@ class SystemClock:
 
     def now(self) -> int:
         """The time."""
-        return time.time_ns() // 1_000_000
+        return time_ns() // 1_000_000
 
     def new_id(self) -> str:
         """An id that nobody can guess."""

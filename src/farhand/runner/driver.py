@@ -10,7 +10,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from msgspec import Struct
 
@@ -70,7 +70,6 @@ class Driver:
         "_inline",
         "_loop",
         "_news",
-        "_state",
         "_tasks",
         "_thread",
         "_timers",
@@ -79,6 +78,7 @@ class Driver:
         "means",
         "scopes",
         "seq",
+        "state",
         "watchers",
     )
 
@@ -89,7 +89,8 @@ class Driver:
         self.watchers = Watchers()
         self.contexts: dict[Key, CallContext] = {}
         self.scopes: dict[Key, Scope] = {}
-        self._state = state
+        self.state = cast("Run", state)
+        """The run as it is now; there from the first event on."""
         self._do = perform
         self._asked: deque[Effect] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -101,12 +102,6 @@ class Driver:
         self._inline = False
         self._early_waiting: RunWaiting | None = None
         self._error: BaseException | None = None
-
-    @property
-    def state(self) -> Run:
-        """The run as it is now."""
-        assert self._state is not None
-        return self._state
 
     @property
     def busy(self) -> bool:
@@ -138,9 +133,9 @@ class Driver:
 
     def finish(self, event: Event) -> None:
         """Take the event that a piece of work ends with: step, keep it, tell the watchers, note what is asked for."""
-        before = self._state
+        before = cast("Run | None", self.state)
         after, effects = step(before, event)
-        self._state = after
+        self.state = after
         self.log.append(event)
         told = updates(before, event, after, self.seq)
         self.seq += len(told)

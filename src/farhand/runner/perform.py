@@ -39,26 +39,26 @@ PIECES = 512
 async def _ask_model(driver: Driver, effect: AskModel) -> None:
     if not _is_asking(driver, effect):
         return  # the run was called off before anybody got to it
-    clock = driver.means.clock
+    now, new_id = driver.means.clock.now, driver.means.clock.new_id
     draft = Draft(effect.turn, driver.seq, driver.state.limits.reply_characters)
     stream: AsyncIterator[Piece] | None = None
     pieces = 0
     try:
         stream = driver.means.model.stream(request_of(driver.state, tools=effect.tools))
         async for piece in stream:
-            update = draft.feed(piece, clock.now(), clock.new_id() if type(piece) is ToolStart else "")
+            update = draft.feed(piece, now(), new_id() if type(piece) is ToolStart else "")
             if update is not None:
                 driver.tell((update,))
             pieces += 1
             if pieces % PIECES == 0:
                 await asyncio.sleep(0)
-        event: Replied | ModelFailed = draft.reply(clock.now())
+        event: Replied | ModelFailed = draft.reply(now())
     except (Exception, asyncio.CancelledError) as error:
         await _close(driver, stream)
-        driver.tell(draft.abandon(clock.now()))
+        driver.tell(draft.abandon(now()))
         if isinstance(error, asyncio.CancelledError) and driver.interrupted(("", effect.turn)):
             raise
-        event = ModelFailed(clock.now(), _model_failure(driver, error))
+        event = ModelFailed(now(), _model_failure(driver, error))
     if _is_asking(driver, effect):
         driver.finish(event)
 
