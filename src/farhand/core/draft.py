@@ -59,28 +59,25 @@ class Draft:
         if self._finish is not None:
             raise ModelBroke(f"{type(piece).__name__} came after Done")
         try:
-            return self._take(piece, at, call_id)
+            match piece:
+                case TextDelta():
+                    return self._add_text(piece, at)
+                case ToolArgsDelta():
+                    return self._more(self._running(piece.index), piece.index, piece.text, at)
+                case ToolStart():
+                    return self._start(piece, at, call_id)
+                case ToolEnd():
+                    return self._end(piece, at)
+                case ReasoningDelta():
+                    return self._add_reasoning(piece, at)
+                case Usage():
+                    self._usage += piece
+                case Done():
+                    self._close(piece)
+                case _:
+                    raise ModelBroke(f"{type(piece).__name__} is no piece of a reply")
         except (AttributeError, TypeError) as error:  # what should be text has no text's methods
             raise ModelBroke(f"{type(piece).__name__} does not hold what it should") from error
-
-    def _take(self, piece: object, at: int, call_id: str) -> Update | None:
-        match piece:
-            case TextDelta():
-                return self._add_text(piece, at)
-            case ToolArgsDelta():
-                return self._more(self._running(piece.index), piece.index, piece.text, at)
-            case ToolStart():
-                return self._start(piece, at, call_id)
-            case ToolEnd():
-                return self._end(piece, at)
-            case ReasoningDelta():
-                return self._add_reasoning(piece, at)
-            case Usage():
-                self._usage += piece
-            case Done():
-                self._close(piece)
-            case _:
-                raise ModelBroke(f"{type(piece).__name__} is no piece of a reply")
         return None
 
     def reply(self, at: int) -> Replied:
