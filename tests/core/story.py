@@ -98,6 +98,12 @@ class Story:
         self._run = after
         return after
 
+    def rewind(self, log: list[Event]) -> None:
+        """Be what the log leads to, as if nothing after it had happened."""
+        self.log, self.all_effects, self.told, self._run = [], [], [], None
+        for event in log:
+            self.take(event)
+
     def reply(self, *calls: tuple[str, Any], text: str = "", usage: Usage | None = None) -> list[str]:
         """The model replies; returns our ids of its calls."""
         requests: list[CallRequest] = []

@@ -607,3 +607,17 @@ async def test_a_call_that_was_named_in_a_reply_that_broke_off_has_its_end(how: 
     named = [update.call_id for update in updates if isinstance(update, CallNamed)]
     ended = [update.call_id for update in updates if isinstance(update, CallEnded)]
     assert named == ended != []
+
+
+async def test_waiting_is_told_with_the_calls_that_are_left_and_never_for_those_that_were_answered_here() -> None:
+    @tool(needs_approval=True)
+    async def wipe() -> None:
+        """Wipe."""
+
+    for script in ([Turn("", Use("pick"), Use("wipe"))], [Use("pick"), Use("wipe")]):
+        updates: list[Update] = []
+        agent = Agent(scripted(script), tools=[pick, wipe])
+        run = await agent.run("hi", on_call=lambda call: {}, on_update=updates.append)
+        waiting = [update for update in updates if isinstance(update, RunWaiting)]
+        assert [update.call_ids for update in waiting] == [(run.pending[0].id,)]
+        assert [update.seq for update in updates] == sorted(update.seq for update in updates)

@@ -64,8 +64,8 @@ class Driver:
     __slots__ = (
         "_asked",
         "_do",
-        "_early_waiting",
         "_error",
+        "_hushed",
         "_idle",
         "_inline",
         "_loop",
@@ -100,7 +100,7 @@ class Driver:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
         self._inline = False
-        self._early_waiting: RunWaiting | None = None
+        self._hushed = False
         self._error: BaseException | None = None
 
     @property
@@ -146,9 +146,11 @@ class Driver:
         if after.ending is not None:
             for key in list(self.scopes):
                 self._stop(key)
-        if told and isinstance(told[-1], RunWaiting) and self._asked:
-            self._early_waiting = told[-1]  # somebody in this process may still answer
-            told = told[:-1]
+        if told and isinstance(told[-1], RunWaiting):
+            self._hushed = bool(self._asked)  # somebody in this process may still answer
+            told = told[:-1] if self._hushed else told
+        elif self._hushed and not after.waiting:
+            self._hushed = False  # it was answered here
         self.tell(told)
 
     def tell(self, told: Sequence[Update]) -> None:
@@ -232,7 +234,9 @@ class Driver:
         self._begin()
         try:
             while self._error is None and not self._at_rest(hold=hold):
-                if len(self._asked) == 1 and not self._tasks:
+                if self._hushed and self._waits_for_others():
+                    self._tell_waiting()
+                elif len(self._asked) == 1 and not self._tasks:
                     self._inline = True
                     await self._perform(self._asked.popleft())
                     self._inline = False
@@ -269,16 +273,19 @@ class Driver:
                 await self._abort(None)  # a task that had not begun has not done so itself
 
     def _at_rest(self, *, hold: bool) -> bool:
-        run = self.state
-        if run.ending is not None:
+        if self.state.ending is not None:
             return True
-        if self._asked or self._tasks or not run.waiting:
-            return False
-        if self._early_waiting is not None:
-            waiting, self._early_waiting = self._early_waiting, None
-            self.tell((waiting,))
-            return not hold and not self._asked
-        return not hold
+        return not hold and not self._hushed and self._waits_for_others()
+
+    def _waits_for_others(self) -> bool:
+        """Whether nothing is left to do in this process until a client or a person answers."""
+        return not self._asked and not self._tasks and self.state.waiting
+
+    def _tell_waiting(self) -> None:
+        """Nobody here has answered after all: now it is true that the run waits."""
+        self._hushed = False
+        call_ids = tuple([call.id for call in self.state.awaited_calls])
+        self.tell((RunWaiting(self.seq, self.means.clock.now(), call_ids),))
 
     def _begin(self) -> None:
         self._loop = asyncio.get_running_loop()
