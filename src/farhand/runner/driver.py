@@ -94,7 +94,7 @@ class Driver:
         self._do = perform
         self._asked: deque[Effect] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._timers = Timers(means.clock, self._fire)
+        self._timers = Timers(means.clock)
         self._news: asyncio.Future[None] | None = None
         self._idle: asyncio.Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -223,7 +223,8 @@ class Driver:
 
     def fire_overdue(self) -> None:
         """Let every timer fire whose time has come; a paused run has none that would do so by itself."""
-        self._timers.fire_overdue()
+        for timer in self._timers.overdue():
+            self._fire(timer)
 
     # Driving
 
@@ -342,7 +343,7 @@ class Driver:
     def _on_wait(self, key: Key, scope: Scope) -> None:
         """Work really waits: from now on it can be stopped, and timers fire by themselves."""
         self.scopes[key] = scope
-        self._timers.arm()
+        self._timers.arm(self._fire)
         if not self._is_wanted(key):  # it was called off by its own doing, before it waited
             scope.stop()
 
@@ -373,5 +374,5 @@ class Driver:
         return self._news
 
     async def _wait_for_news(self) -> None:
-        self._timers.arm()
+        self._timers.arm(self._fire)
         await self._expect_news()
