@@ -18,12 +18,11 @@ class Stage:
         self.entered = asyncio.Event()
         self.go_on = asyncio.Event()
 
-    def on_wait(self) -> None:
-        self.waits += 1
-
     async def run(self, work: Coroutine[Any, Any, None]) -> str:
         try:
-            await self.scope.run(work, self.on_wait)
+            if self.scope.begin(work):
+                self.waits += 1
+                await self.scope.finish()
         except Stopped:
             return "stopped"
         return "ended"
@@ -44,7 +43,7 @@ async def test_work_that_never_waits_needs_no_task_and_no_watching() -> None:
     await asyncio.sleep(0)
 
 
-async def test_waiting_is_told_once_however_often_the_work_waits() -> None:
+async def test_the_rest_is_done_at_one_go_however_often_the_work_waits() -> None:
     stage = Stage()
 
     async def work() -> None:

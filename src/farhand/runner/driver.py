@@ -18,7 +18,17 @@ from farhand.calls import Call
 from farhand.core.call import Call as Record
 from farhand.core.call import CallState
 from farhand.core.definition import Place
-from farhand.core.effects import AskApproval, AskModel, Dispatch, Effect, Memorise, SetTimer, StopModel, Withdraw
+from farhand.core.effects import (
+    AskApproval,
+    AskModel,
+    Dispatch,
+    Effect,
+    JudgeApproval,
+    Memorise,
+    SetTimer,
+    StopModel,
+    Withdraw,
+)
 from farhand.core.events import Event, RunCancelled, TimerFired
 from farhand.core.run import Run
 from farhand.core.step import step
@@ -38,7 +48,11 @@ logger = logging.getLogger("farhand.runner")
 
 Key: TypeAlias = tuple[str, int]
 """What is under way is named by its call and attempt; the model's reply by its turn."""
-Perform: TypeAlias = Callable[["Driver", Effect], tuple[Coroutine[Any, Any, None], Key]]
+Perform: TypeAlias = Callable[["Driver", Effect], Coroutine[Any, Any, None]]
+
+DECIDING = 0
+JUDGING = -1
+"""In place of an attempt, for what is done about a call before it is dispatched."""
 
 LINGER = 5.0
 """Seconds that stopped work may take to notice, once the run is over; then it is left behind."""
@@ -185,18 +199,20 @@ class Driver:
         match effect:
             case AskModel():
                 self._asked.append(effect)
+            case Dispatch():
+                if self._runs_here(self.state.calls[effect.call_id]):  # otherwise somebody says `answer` or `fail`
+                    self._asked.append(effect)
             case SetTimer():
                 self._timers.set(effect)
-            case Withdraw(call_id=call_id, attempt=attempt):
-                self._stop((call_id, attempt))
-            case StopModel(turn=turn):
-                self._stop(("", turn))
-            case Memorise(principal=principal, memory=memory):
-                self.means.decisions.keep(principal, memory)
-            case AskApproval() if self.means.on_approval is None:
-                pass  # somebody says `approve` or `deny`
-            case Dispatch(call_id=call_id) if not self._runs_here(self.state.calls[call_id]):
-                pass  # somebody says `answer` or `fail`
+            case AskApproval():
+                if self.means.on_approval is not None:  # otherwise somebody says `approve` or `deny`
+                    self._asked.append(effect)
+            case Withdraw():
+                self._stop((effect.call_id, effect.attempt))
+            case StopModel():
+                self._stop(("", effect.turn))
+            case Memorise():
+                self.means.decisions.keep(effect.principal, effect.memory)
             case _:
                 self._asked.append(effect)
 
@@ -234,15 +250,18 @@ class Driver:
             await asyncio.shield(self._idle)
         self._begin()
         try:
-            while self._error is None and not self._at_rest(hold=hold):
-                if self._hushed and self._waits_for_others():
+            while self._error is None and self.state.ending is None:
+                if self._asked:
+                    if len(self._asked) == 1 and not self._tasks:
+                        self._inline = True
+                        await self._perform(self._asked.popleft())
+                        self._inline = False
+                    else:
+                        self._spawn_asked()
+                elif self._hushed and self._waits_for_others():
                     self._tell_waiting()
-                elif len(self._asked) == 1 and not self._tasks:
-                    self._inline = True
-                    await self._perform(self._asked.popleft())
-                    self._inline = False
-                elif self._asked:
-                    self._spawn_asked()
+                elif not hold and self._waits_for_others():
+                    break
                 else:
                     await self._wait_for_news()
             if self._error is not None:
@@ -273,14 +292,9 @@ class Driver:
                 await asyncio.wait((task,))
                 await self._abort(None)  # a task that had not begun has not done so itself
 
-    def _at_rest(self, *, hold: bool) -> bool:
-        if self.state.ending is not None:
-            return True
-        return not hold and not self._hushed and self._waits_for_others()
-
     def _waits_for_others(self) -> bool:
-        """Whether nothing is left to do in this process until a client or a person answers."""
-        return not self._asked and not self._tasks and self.state.waiting
+        """Whether nothing that is under way in this process can go on until a client or a person answers."""
+        return not self._tasks and self.state.waiting
 
     def _tell_waiting(self) -> None:
         """Nobody here has answered after all: now it is true that the run waits."""
@@ -328,24 +342,27 @@ class Driver:
             task.add_done_callback(self._task_done)
 
     async def _perform(self, effect: Effect) -> None:
-        work, key = self._do(self, effect)
         scope = Scope()
         try:
-            await scope.run(work, lambda: self._on_wait(key, scope))
-        except Stopped:
-            pass
+            if scope.begin(self._do(self, effect)):
+                await self._see_through(scope, _key_of(effect))
         finally:
-            if self.scopes.get(key) is scope:
-                del self.scopes[key]
             if self.contexts:
-                self.contexts.pop(key, None)
+                self.contexts.pop(_key_of(effect), None)
 
-    def _on_wait(self, key: Key, scope: Scope) -> None:
+    async def _see_through(self, scope: Scope, key: Key) -> None:
         """Work really waits: from now on it can be stopped, and timers fire by themselves."""
         self.scopes[key] = scope
         self._timers.arm(self._fire)
         if not self._is_wanted(key):  # it was called off by its own doing, before it waited
             scope.stop()
+        try:
+            await scope.finish()
+        except Stopped:
+            pass
+        finally:
+            if self.scopes.get(key) is scope:
+                del self.scopes[key]
 
     def _is_wanted(self, key: Key) -> bool:
         run = self.state
@@ -376,3 +393,18 @@ class Driver:
     async def _wait_for_news(self) -> None:
         self._timers.arm(self._fire)
         await self._expect_news()
+
+
+def _key_of(effect: Effect) -> Key:
+    """The name under which the work that an effect asks for can be stopped."""
+    match effect:
+        case Dispatch():
+            return effect.call_id, effect.attempt
+        case AskModel():
+            return "", effect.turn
+        case AskApproval():
+            return effect.call_id, DECIDING
+        case JudgeApproval():
+            return effect.call_id, JUDGING
+        case _:
+            return "", JUDGING

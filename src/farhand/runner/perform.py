@@ -24,12 +24,10 @@ from farhand.models.base import Request
 from farhand.places.running import CallContext
 from farhand.places.values import dump, dump_result
 from farhand.runner.decision import decision
-from farhand.runner.driver import Driver, Key
+from farhand.runner.driver import JUDGING, Driver, Key
 
 logger = logging.getLogger("farhand.runner")
 
-DECIDING = 0
-JUDGING = -1
 PROCESS = "this process"
 """Who holds a client call that a function of this process runs."""
 PIECES = 512
@@ -240,17 +238,6 @@ _WORK: dict[type, Callable[[Driver, Any], Coroutine[Any, Any, None]]] = {
 }
 
 
-def perform(driver: Driver, effect: Effect) -> tuple[Coroutine[Any, Any, None], Key]:
-    """The work that an effect asks for, and the name under which it can be stopped."""
-    work = _WORK[type(effect)](driver, effect)
-    match effect:
-        case Dispatch():
-            return work, (effect.call_id, effect.attempt)
-        case AskModel():
-            return work, ("", effect.turn)
-        case AskApproval():
-            return work, (effect.call_id, DECIDING)
-        case JudgeApproval():
-            return work, (effect.call_id, JUDGING)
-        case _:
-            return work, ("", JUDGING)
+def perform(driver: Driver, effect: Effect) -> Coroutine[Any, Any, None]:
+    """The work that an effect asks for."""
+    return _WORK[type(effect)](driver, effect)

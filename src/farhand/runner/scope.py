@@ -7,7 +7,7 @@ and only what really suspends is given a task to cancel and timers to watch over
 import asyncio
 import contextvars
 import types
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Coroutine, Generator
 from typing import Any
 
 
@@ -16,15 +16,25 @@ class Stopped(Exception):
 
 
 class Scope:
-    """Runs one coroutine in the current task. `stop` cancels just that, as `asyncio.timeout` does."""
+    """Runs one coroutine in the current task: `begin` it, and `finish` it if it waits. `stop` cancels just that."""
 
-    __slots__ = ("_before", "_cancelled", "_task", "stopped")
+    __slots__ = ("_before", "_cancelled", "_context", "_task", "_waits_for", "_work", "stopped")
 
     def __init__(self) -> None:
         self._task: asyncio.Task[Any] | None = None
         self._before = 0
         self._cancelled = False
         self.stopped = False
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Do the first stretch of the work; true if it has to wait and `finish` must do the rest."""
+        context = contextvars.copy_context()  # what a tool sets there stays with it
+        try:
+            self._waits_for = context.run(work.send, None)
+        except StopIteration:
+            return False
+        self._work, self._context = work, context
+        return True
 
     def stop(self) -> None:
         """Cancel the work if it waits, or as soon as it does."""
@@ -43,19 +53,13 @@ class Scope:
             task.cancel()
 
     @types.coroutine
-    def run(self, work: Coroutine[Any, Any, None], on_wait: Callable[[], None]) -> Generator[Any, Any, None]:
-        """Do the work; `on_wait` is called once if it has to wait. Raises `Stopped` when it was stopped."""
-        context = contextvars.copy_context()  # what a tool sets there stays with it
-        try:
-            waits_for = context.run(work.send, None)
-        except StopIteration:
-            return
+    def finish(self) -> Generator[Any, Any, None]:
+        """Do the rest of the work. Raises `Stopped` when it was stopped."""
         task = asyncio.current_task()
         assert task is not None
         self._task, self._before = task, task.cancelling()
-        on_wait()
         try:
-            yield from self._go_on(work, waits_for, context, task)
+            yield from self._go_on(task)
         except asyncio.CancelledError as error:
             if self.stopped and task.cancelling() - self._cancelled <= self._before:
                 raise Stopped from error
@@ -67,10 +71,9 @@ class Scope:
         if self.stopped:  # it ended in spite of being cancelled
             raise Stopped
 
-    def _go_on(
-        self, work: Coroutine[Any, Any, None], waits_for: Any, context: contextvars.Context, task: asyncio.Task[Any]
-    ) -> Generator[Any, Any, None]:
-        """Do the rest of the work, as `await` would, in its own context."""
+    def _go_on(self, task: asyncio.Task[Any]) -> Generator[Any, Any, None]:
+        """Do what `await` would do with the work, in the work's own context."""
+        work, context, waits_for = self._work, self._context, self._waits_for
         while True:
             self._cancel(task)  # if it stopped itself: earlier, that could hit the task where it waits next
             try:
