@@ -21,6 +21,9 @@ from farhand.core.pieces import (
 )
 from farhand.core.updates import CallEnded, CallNamed, CallStreamed, ReasoningStreamed, TextStreamed, Update
 
+_INPUT_STREAMING = CallState.INPUT_STREAMING
+_STREAM = Change.STREAM
+
 
 class Draft:
     """Feed it pieces in order; `reply` is there once `Done` was fed."""
@@ -84,7 +87,7 @@ class Draft:
         """The whole reply. Raises `ModelBroke` when the stream ended before `Done`."""
         if self._finish is None:
             raise ModelBroke("the model's stream ended before its reply was whole")
-        calls = tuple(self._requests[index] for index in self._calls)
+        calls = tuple([self._requests[index] for index in self._calls])
         return Replied(at, "".join(self._text), self._thoughts(), calls, self._usage, self._finish)
 
     def abandon(self, at: int) -> list[Update]:
@@ -150,8 +153,8 @@ class Draft:
     def _more(self, call: Call, index: int, text: str, at: int) -> Update:
         if not text.isascii():
             self._check(text)
-        if call.state is not CallState.INPUT_STREAMING:
-            call = self._calls[index] = move(call, Change.STREAM)
+        if call.state is not _INPUT_STREAMING:
+            call = self._calls[index] = move(call, _STREAM)
         offset = self._streamed[index]
         self._streamed[index] = offset + self._count(text)
         return CallStreamed(self._seq, at, call.id, offset, text)
@@ -159,8 +162,8 @@ class Draft:
     def _close(self, piece: Done) -> None:
         if type(piece.finish) is not Finish:
             raise ModelBroke(f"{piece.finish!r} is no reason to finish")
-        unfinished = [call.tool for index, call in self._calls.items() if index not in self._requests]
-        if unfinished:
+        if len(self._requests) < len(self._calls):
+            unfinished = [call.tool for index, call in self._calls.items() if index not in self._requests]
             raise ModelBroke(f"the calls of {', '.join(unfinished)} were never ended")
         self._finish = piece.finish
 
@@ -172,6 +175,8 @@ class Draft:
 
     def _thoughts(self) -> tuple[Reasoning, ...]:
         """Reasoning joined up to each opaque part, which closes its block."""
+        if not self._reasoning:
+            return ()
         blocks: list[Reasoning] = []
         words: list[str] = []
         for delta in self._reasoning:

@@ -63,6 +63,12 @@ from farhand.core.turn import (
 )
 from farhand.core.work import Work
 
+# Reading a member off its enum costs as much as calling a function on Python 3.11; the hot path reads these.
+_ASKING = Phase.ASKING
+_CALLING = Phase.CALLING
+_ENDED = Phase.ENDED
+_OK = Outcome.OK
+
 _ANY_TIME: frozenset[type] = frozenset({RunCancelled, Recovered, TimerFired})
 
 ACCEPTS: Mapping[Phase, frozenset[type]] = {
@@ -83,7 +89,7 @@ def step(run: Run | None, event: Event) -> tuple[Run, tuple[Effect, ...]]:
     kind = type(event)
     if kind not in ACCEPTS[run.phase]:
         raise IllegalChange(f"{kind.__name__} is not taken while the run is {run.phase}")
-    if run.phase is Phase.ENDED:
+    if run.phase is _ENDED:
         return run, ()
     work = Work(run, event.at)
     HANDLERS[kind](work, event)
@@ -106,7 +112,7 @@ def _started(event: Started) -> tuple[Run, tuple[Effect, ...]]:
         event.run_id,
         event.thread_id,
         event.principal,
-        Phase.ASKING,
+        _ASKING,
         messages,
         {definition.name: definition for definition in event.tools},
         event.limits,
@@ -132,7 +138,7 @@ def _replied(work: Work, event: Replied) -> None:
         raise IllegalChange("a call id was used before")
     work.order = ids
     work.told = False
-    work.fields["phase"] = Phase.CALLING
+    work.fields["phase"] = _CALLING
     for position, asked in enumerate(event.calls):
         admit(work, asked, position)
     advance(work)
@@ -222,7 +228,7 @@ def _claimed(work: Work, event: Claimed) -> None:
 
 def _answered(work: Work, event: Answered) -> None:
     call = work.call(event.call_id, event.attempt)
-    work.settle(call, Outcome.OK, result=event.result, multipart=event.multipart)
+    work.settle(call, _OK, result=event.result, multipart=event.multipart)
     advance(work)
 
 

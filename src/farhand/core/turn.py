@@ -20,6 +20,15 @@ from farhand.core.schema import argument_problems
 from farhand.core.strict_json import BadJson, parse
 from farhand.core.work import Work
 
+# Reading a member off its enum costs as much as calling a function on Python 3.11; the hot path reads these.
+_EXECUTING = CallState.EXECUTING
+_CLIENT = Place.CLIENT
+_SERVER = Place.SERVER
+_NEVER = Approval.NEVER
+_ASKING = Phase.ASKING
+_COMPLETE = Change.COMPLETE
+_DISPATCH = Change.DISPATCH
+
 
 def arguments_hash(arguments: str) -> str:
     """What an approval is bound to: the meaning of the arguments, so that white space and order do not matter."""
@@ -56,13 +65,13 @@ def admit(work: Work, asked: CallRequest, position: int) -> None:
         work.settle(call, Outcome.INVALID, failure)
         return
     assert definition is not None
-    route(work, move(call, Change.COMPLETE, pin=definition.pin, place=definition.place), definition)
+    route(work, move(call, _COMPLETE, pin=definition.pin, place=definition.place), definition)
 
 
 def route(work: Work, call: Call, definition: Definition) -> None:
     """Decide who decides: nobody, an earlier decision, the tool's own function, or a person."""
     approval = definition.policy.approval
-    if approval is Approval.NEVER:
+    if approval is _NEVER:
         work.put(call)
         return
     remembered = recall(work.run.memory, call)
@@ -104,11 +113,11 @@ def ask_approval(work: Work, call: Call, definition: Definition) -> None:
 
 def advance(work: Work) -> None:
     """Go on as far as can be: dispatch what may run, or close the turn when every call has its outcome."""
-    calls = [work.calls[call_id] for call_id in work.order]
-    for call in calls:
-        if call.outcome is None:
-            _dispatch_ready(work, calls)
-            return
+    calls = work.calls
+    unsettled = [calls[call_id] for call_id in work.order if calls[call_id].outcome is None]
+    if unsettled:
+        _dispatch_ready(work, unsettled)
+        return
     work.tell_outcomes()
     if work.run.judged_stop and not work.run.final:
         work.fields["phase"] = Phase.JUDGING
@@ -117,18 +126,15 @@ def advance(work: Work) -> None:
         next_turn(work)
 
 
-def _dispatch_ready(work: Work, calls: list[Call]) -> None:
-    undecided = running = 0
-    for call in calls:
-        if call.outcome is None:
-            undecided += call.undecided
-            running += call.state is CallState.EXECUTING and call.place is not Place.CLIENT
-    gated = undecided > 0 and work.run.limits.gate == "turn"
-    for call in calls:
+def _dispatch_ready(work: Work, unsettled: list[Call]) -> None:
+    limits = work.run.limits
+    running = sum([call.state is _EXECUTING and call.place is not _CLIENT for call in unsettled])
+    gated = limits.gate == "turn" and any([call.undecided for call in unsettled])
+    for call in unsettled:
         if not call.ready or call.not_before > work.at:
             continue
-        if call.place is not Place.CLIENT:
-            if gated or running >= work.run.limits.parallel:
+        if call.place is not _CLIENT:
+            if gated or running >= limits.parallel:
                 continue
             running += 1
         dispatch(work, call)
@@ -140,9 +146,7 @@ def dispatch(work: Work, call: Call) -> None:
     assert definition is not None
     seconds = seconds_to_run(work.run, definition)
     deadline = None if seconds is None else work.at + round(seconds * 1000)
-    call = move(
-        call, Change.DISPATCH, attempt=call.attempt + 1, deadline=deadline, not_before=0, held_by="", dies=False
-    )
+    call = move(call, _DISPATCH, attempt=call.attempt + 1, deadline=deadline, not_before=0, held_by="", dies=False)
     work.put(call)
     work.effects.append(Dispatch(call.id, call.attempt))
     if deadline is not None:
@@ -151,9 +155,10 @@ def dispatch(work: Work, call: Call) -> None:
 
 def seconds_to_run(run: Run, definition: Definition) -> float | None:
     """How long one attempt may take."""
-    if definition.policy.timeout is not None:
-        return definition.policy.timeout
-    return run.limits.server_timeout if definition.place is Place.SERVER else run.limits.client_timeout
+    timeout = definition.policy.timeout
+    if timeout is not None:
+        return timeout
+    return run.limits.server_timeout if definition.place is _SERVER else run.limits.client_timeout
 
 
 def retry(work: Work, call: Call, definition: Definition, failure: Failure) -> bool:
@@ -180,7 +185,7 @@ def next_turn(work: Work) -> None:
     if run.final or (limit and (tokens or not run.limits.final_turn)):
         work.end(Ending.LIMIT, limit=limit)
         return
-    work.fields.update(phase=Phase.ASKING, turn=run.turn + 1, final=bool(limit), limit=limit)
+    work.fields.update(phase=_ASKING, turn=run.turn + 1, final=bool(limit), limit=limit)
     work.effects.append(AskModel(run.turn + 1, tools=not limit))
 
 

@@ -261,6 +261,12 @@ CallUpdate: TypeAlias = (
 )
 
 
+# Reading a member off its enum costs as much as calling a function on Python 3.11; the hot path reads these.
+_INVALID = Outcome.INVALID
+_EXECUTING = CallState.EXECUTING
+_INPUT_COMPLETE = CallState.INPUT_COMPLETE
+
+
 def updates(before: Run | None, event: Event, after: Run, seq: int) -> list[Update]:
     """What `event` changed, for watchers. `seq` is the number of the last update before these."""
     at = event.at
@@ -272,7 +278,7 @@ def updates(before: Run | None, event: Event, after: Run, seq: int) -> list[Upda
         started.append(TurnStarted(seq + 1 + len(started), at, after.turn, not after.final))
         return started
     out: list[Update] = []
-    if isinstance(event, Replied):
+    if type(event) is Replied:
         usage, calls = event.usage, len(event.calls)
         out.append(ReplyEnded(seq + 1, at, before.turn, event.text, calls, event.finish, usage))
     if before.order is not after.order:
@@ -319,7 +325,7 @@ def _new_call(out: list[Update], run: Run, call: Call, at: int, seq: int) -> Non
     if definition is not None and definition.deprecated is not None:
         message = f"tool {call.tool!r} is deprecated: {definition.deprecated}"
         out.append(Warned(seq + len(out) + 1, at, "tool_deprecated", message, call.id))
-    if call.outcome is not Outcome.INVALID:
+    if call.outcome is not _INVALID:
         out.append(CallReady(seq + len(out) + 1, at, call.id, call.tool, call.turn, call.place, call.arguments))
     if call.approval is not None:
         out.append(_call_waiting(call, at, seq + len(out) + 1))
@@ -335,8 +341,8 @@ def _changed_call(out: list[Update], old: Call, new: Call, at: int, seq: int) ->
         out.append(_call_waiting(new, at, seq + len(out) + 1))
     elif approval is not None and approval is not old.approval and approval.decision == "approved":
         out.append(CallApproved(seq + len(out) + 1, at, new.id, approval.by, new.arguments, new.edited))
-    released = old.state is CallState.EXECUTING and new.outcome is None and new.state is CallState.INPUT_COMPLETE
-    if released or (old.state is CallState.EXECUTING and new.attempt > old.attempt):
+    executed = old.state is _EXECUTING
+    if executed and (new.attempt > old.attempt or (new.outcome is None and new.state is _INPUT_COMPLETE)):
         out.append(CallReleased(seq + len(out) + 1, at, new.id, old.attempt, new.not_before))
     if new.attempt > old.attempt:
         out.append(_call_executing(new, at, seq + len(out) + 1))

@@ -12,6 +12,9 @@ from farhand.core.failure import Failure
 from farhand.core.messages import Message, ToolMessage
 from farhand.core.run import Ending, Phase, Run
 
+_CALLING = Phase.CALLING
+_ENDED = Phase.ENDED
+
 
 class Work:
     """Collects the changes of one event; `done()` makes the one new run of them."""
@@ -25,7 +28,7 @@ class Work:
         self.order = run.order
         self.effects: list[Effect] = []
         self.fields: dict[str, Any] = {}
-        self.told = run.phase is not Phase.CALLING
+        self.told = run.phase is not _CALLING
 
     def done(self) -> tuple[Run, tuple[Effect, ...]]:
         """The run after the event, and what it asks for."""
@@ -74,7 +77,7 @@ class Work:
                 if self.calls[call_id].outcome is None:
                     self.cancel(self.calls[call_id], "the run ended")
             self.tell_outcomes()
-        self.fields.update(phase=Phase.ENDED, ending=ending, **fields)
+        self.fields.update(phase=_ENDED, ending=ending, **fields)
 
     def cancel(self, call: Call, reason: str) -> None:
         """Call one call off, and tell the place that works on it."""
