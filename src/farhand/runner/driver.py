@@ -50,6 +50,8 @@ Key: TypeAlias = tuple[str, int]
 """What is under way is named by its call and attempt; the model's reply by its turn."""
 Perform: TypeAlias = Callable[["Driver", Effect], Coroutine[Any, Any, None]]
 
+_CLIENT = Place.CLIENT
+
 DECIDING = 0
 JUDGING = -1
 """In place of an attempt, for what is done about a call before it is dispatched."""
@@ -157,10 +159,10 @@ class Driver:
             self._take(effect)
         if before is not None and after.calls is not before.calls:
             self._let_go(told)
-        if after.ending is not None:
+        if after.ending is not None and self.scopes:
             for key in list(self.scopes):
                 self._stop(key)
-        if told and isinstance(told[-1], RunWaiting):
+        if told and type(told[-1]) is RunWaiting:
             self._hushed = bool(self._asked)  # somebody in this process may still answer
             told = told[:-1] if self._hushed else told
         elif self._hushed and not after.waiting:
@@ -217,7 +219,7 @@ class Driver:
                 self._asked.append(effect)
 
     def _runs_here(self, call: Record) -> bool:
-        return call.place is not Place.CLIENT or self.means.on_call is not None or self.function(call) is not None
+        return call.place is not _CLIENT or self.means.on_call is not None or self.function(call) is not None
 
     def _stop(self, key: Key) -> None:
         if key in self.contexts:
@@ -230,9 +232,8 @@ class Driver:
         for update in told:
             if type(update) is CallEnded:
                 self._timers.drop(update.call_id)
-                for key in list(self.scopes):
-                    if key[0] == update.call_id:
-                        self._stop(key)
+                for key in [key for key in self.scopes if key[0] == update.call_id]:
+                    self._stop(key)
 
     def _fire(self, timer: SetTimer) -> None:
         self.commit(TimerFired(max(self.means.clock.now(), timer.due), timer.call_id, timer.kind, timer.attempt))

@@ -28,6 +28,10 @@ from farhand.runner.driver import JUDGING, Driver, Key
 
 logger = logging.getLogger("farhand.runner")
 
+_ASKING = Phase.ASKING
+_EXECUTING = CallState.EXECUTING
+_CLIENT = Place.CLIENT
+
 PROCESS = "this process"
 """Who holds a client call that a function of this process runs."""
 PIECES = 512
@@ -37,14 +41,15 @@ PIECES = 512
 async def _ask_model(driver: Driver, effect: AskModel) -> None:
     if not _is_asking(driver, effect):
         return  # the run was called off before anybody got to it
-    now, new_id = driver.means.clock.now, driver.means.clock.new_id
+    clock = driver.means.clock
+    now = clock.now
     draft = Draft(effect.turn, driver.seq, driver.state.limits.reply_characters)
     stream: AsyncIterator[Piece] | None = None
     pieces = 0
     try:
         stream = driver.means.model.stream(request_of(driver.state, tools=effect.tools))
         async for piece in stream:
-            update = draft.feed(piece, now(), new_id() if type(piece) is ToolStart else "")
+            update = draft.feed(piece, now(), clock.new_id() if type(piece) is ToolStart else "")
             if update is not None:
                 driver.tell((update,))
             pieces += 1
@@ -79,7 +84,7 @@ async def _close(driver: Driver, stream: Any) -> None:
 
 def _is_asking(driver: Driver, effect: AskModel) -> bool:
     run = driver.state
-    return run.phase is Phase.ASKING and run.turn == effect.turn
+    return run.phase is _ASKING and run.turn == effect.turn
 
 
 def request_of(run: Run, *, tools: bool) -> Request:
@@ -91,10 +96,10 @@ def request_of(run: Run, *, tools: bool) -> Request:
 
 async def _dispatch(driver: Driver, effect: Dispatch) -> None:
     call = driver.state.calls[effect.call_id]
-    if call.state is not CallState.EXECUTING or call.attempt != effect.attempt:
+    if call.state is not _EXECUTING or call.attempt != effect.attempt:
         return  # it was answered or called off before anybody got to it
     function = driver.function(call)
-    if call.place is Place.CLIENT:
+    if call.place is _CLIENT:
         now, who = driver.means.clock.now(), driver.state.principal
         claimed = answers.claim(driver.state, who, call.id, PROCESS, at=now, dies=True)
         if claimed is not None:
@@ -129,7 +134,7 @@ def _settle(driver: Driver, call: Record, raw: bytes, *, multipart: bool, failur
     """Commit the outcome of an attempt, unless the call has moved on meanwhile."""
     run, now = driver.state, driver.means.clock.now()
     current = run.calls[call.id]
-    if current.state is not CallState.EXECUTING or current.attempt != call.attempt:
+    if current.state is not _EXECUTING or current.attempt != call.attempt:
         return
     if failure is None:
         failure = answers.result_failure(run.definition_of(call), raw, run.limits.result_bytes, multipart=multipart)
