@@ -14,6 +14,7 @@ import msgspec
 
 from farhand.core.problem import Problem, json_type, pointer
 from farhand.core.schema_graph import Step, Token, graph_problems, subschemas
+from farhand.core.strict_json import MAX_DEPTH
 
 DRAFT_2020_12 = "https://json-schema.org/draft/2020-12/schema"
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
@@ -43,10 +44,10 @@ class AdmissionLimits(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True
     pattern: int = 256
     cost: int = 10_000
     """Subschemas that references can make of the schema: what one value may cost."""
-    json_depth: int = 64
+    json_depth: int = MAX_DEPTH
     """Levels of JSON in the document that holds the schema."""
     instance_bytes: int = 262_144
-    instance_depth: int = 64
+    instance_depth: int = MAX_DEPTH
     whole_standard: bool = False
     """All of JSON Schema 2020-12 and draft 7, with references that stay in the document; else a closed list."""
     plain_text: bool = True

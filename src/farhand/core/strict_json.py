@@ -8,6 +8,7 @@ from typing import cast
 
 import msgspec
 
+MAX_DEPTH = 32
 MAX_DIGITS = 1000
 _HALF_RUN = MAX_DIGITS // 2
 
@@ -27,7 +28,7 @@ class BadJson(ValueError):
         self.reason = reason
 
 
-def parse(text: bytes | str, *, max_bytes: int = 1 << 20, max_depth: int = 64) -> object:
+def parse(text: bytes | str, *, max_bytes: int = 1 << 20, max_depth: int = MAX_DEPTH) -> object:
     """Parse one JSON text; refuses what two parsers could read in two ways, and what is too large or too deep."""
     # Characters first: a huge str is refused before it is encoded.
     if len(text) > max_bytes:
