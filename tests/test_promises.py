@@ -143,6 +143,31 @@ async def test_every_field_of_a_tools_error_is_kept_with_its_call() -> None:
         assert (run.output, told(run)) == ("ok", ["Error: no such file"])
 
 
+async def test_a_client_says_as_much_of_its_failure_as_a_tool_that_raises() -> None:
+    slow = tool.define("slow", effect="pure", retries=3)
+    run = await Agent(scripted([Use("slow"), "ok"]), tools=[slow]).run("hi")
+    call_id = run.pending[0].id
+    said = {"code": "not_found", "path": "/name", "retryable": False, "details": {"tried": ["a", 0]}}
+    run.fail(call_id, "no such file", **said)
+    assert run.fail(call_id, "no such file", **said).repeated
+    assert (await run.wait()).output == "ok"
+    failure = run.calls[0].failure
+    assert failure is not None
+    assert (failure.code, failure.path, failure.retryable, failure.details) == tuple(said.values())
+
+
+@pytest.mark.parametrize("show_errors", [False, True])
+async def test_an_error_without_a_message_is_told_as_an_unknown_one(show_errors: bool) -> None:
+    for error, told_as in ((ToolError(""), "Error: Unknown error"), (ValueError(), "Error: Tool 'pick' failed")):
+
+        def fail(value: Any, error: Exception = error) -> None:
+            raise error
+
+        agent = Agent(scripted([Use("pick"), "ok"]), tools=[pick.client(fail)], show_errors=show_errors)
+        run = await agent.run("hi")
+        assert told(run)[0].startswith("Error: Unknown error" if show_errors else told_as)
+
+
 @pytest.mark.parametrize("error", [ValueError("x"), ToolError("x"), KeyError(), AssertionError(), TimeoutError()])
 async def test_whatever_a_client_function_raises_ends_its_call_and_not_the_run(error: Exception) -> None:
     def fail(value: Any) -> None:

@@ -29,6 +29,11 @@ def test_a_failure_is_told_as_an_error() -> None:
     assert message.text == "Error: no such file"
 
 
+def test_a_failure_without_words_is_an_unknown_error() -> None:
+    message = ToolMessage("c1", "label", "t", Outcome.FAILED, failure=Failure("x", ""))
+    assert message.text == "Error: Unknown error"
+
+
 def test_parts_of_a_result_stay_parts() -> None:
     parts = (Text("see"), Binary("image/png", data=b"\x89PNG", filename="a.png"), Binary("image/png", url="data:,"))
     message = ToolMessage("c1", "label", "t", Outcome.OK, Raw(json.encode(parts)), multipart=True)

@@ -88,7 +88,7 @@ class ToolMessage(Struct, frozen=True, gc=False, tag="tool", omit_defaults=True)
     def parts(self) -> tuple[Part, ...]:
         """What the model reads, with images and files as parts of their own."""
         if self.failure is not None:
-            body: tuple[Part, ...] = (Text(f"Error: {self.failure.message}"),)
+            body: tuple[Part, ...] = (Text(f"Error: {self.failure.message or 'Unknown error'}"),)
         elif self.multipart:
             body = decode_parts(self.result)
         else:

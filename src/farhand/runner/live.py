@@ -152,11 +152,15 @@ class LiveRun(Generic[Output]):
         message: str,
         *,
         code: str = "tool_failed",
+        path: str = "",
+        retryable: bool = True,
+        details: Any = None,
         principal: str | None = None,
         attempt: int | None = None,
     ) -> Receipt:
-        """A client's word that its call failed; the model is told `message`."""
-        return self._say(answers.fail, call_id, principal, Failure(code, message, retryable=True), attempt=attempt)
+        """A client's word that its call failed; the model is told `message`. The rest is as in `ToolError`."""
+        failure = Failure(code, message, path, retryable, json.decode(dump(details)))
+        return self._say(answers.fail, call_id, principal, failure, attempt=attempt)
 
     def approve(
         self,

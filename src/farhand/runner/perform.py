@@ -172,11 +172,10 @@ def _said(error: ToolError) -> Failure:
 
 def _hidden(driver: Driver, call: Record, error: BaseException) -> Failure:
     """An exception that no author meant for the model: only a number, which the log has too."""
-    if driver.means.show_errors:
-        text = str(error) or type(error).__name__
-        return Failure("tool_failed", text.encode("utf-8", "replace").decode(), retryable=True)
     number = driver.means.clock.new_id()[:8]
     logger.error("tool %s failed (error %s, call %s): %s", call.tool, number, call.id, _where(driver, error))
+    if driver.means.show_errors:
+        return Failure("tool_failed", str(error).encode("utf-8", "replace").decode(), retryable=True)
     return Failure("tool_failed", f"Tool '{call.tool}' failed (error {number}).", retryable=True)
 
 
