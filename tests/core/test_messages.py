@@ -42,6 +42,11 @@ def test_parts_of_a_result_stay_parts() -> None:
     assert message.text == "see\n[image/png a.png]\n[image/png]"
 
 
+def test_no_parts_at_all_are_null() -> None:
+    message = ToolMessage("c1", "label", "t", Outcome.OK, Raw(b"[]"), multipart=True)
+    assert (message.parts, message.text) == ((Json(None),), "null")
+
+
 def test_a_note_comes_before_the_result() -> None:
     message = ToolMessage("c1", "label", "t", Outcome.OK, Raw(b"1"), note="The arguments were changed.")
     assert message.text == "The arguments were changed.\n1"

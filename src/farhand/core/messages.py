@@ -90,7 +90,7 @@ class ToolMessage(Struct, frozen=True, gc=False, tag="tool", omit_defaults=True)
         if self.failure is not None:
             body: tuple[Part, ...] = (Text(f"Error: {self.failure.message or 'Unknown error'}"),)
         elif self.multipart:
-            body = decode_parts(self.result)
+            body = decode_parts(self.result) or (Json(None),)
         else:
             value = json.decode(self.result)
             body = (Text(value),) if isinstance(value, str) else (Json(value),)
