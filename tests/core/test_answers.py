@@ -56,14 +56,25 @@ def test_a_different_answer_is_a_conflict(other: bytes) -> None:
 def test_an_answer_after_the_deadline_is_gone() -> None:
     story, call = waiting()
     story.fire(call, after=600)
-    with pytest.raises(CallGone):
+    with pytest.raises(CallGone) as gone:
         say(story, answers.answer, call, b"1")
+    assert gone.value.outcome is Outcome.TIMED_OUT
+
+
+def test_an_answer_to_a_cancelled_call_is_told_so() -> None:
+    story, call = waiting()
+    say(story, answers.cancel_call, call)
+    for decide, args in ((answers.answer, (b"1",)), (answers.fail, (Failure("x", "y"),)), (answers.claim, ("tab",))):
+        with pytest.raises(CallGone) as gone:
+            say(story, decide, call, *args)
+        assert gone.value.outcome is Outcome.CANCELLED
 
 
 def test_an_answer_of_an_earlier_attempt_is_gone() -> None:
     story, call = waiting()
-    with pytest.raises(CallGone):
+    with pytest.raises(CallGone) as gone:
         say(story, answers.answer, call, b"1", attempt=7)
+    assert gone.value.outcome is None
 
 
 def test_a_foreign_call_is_answered_like_an_unknown_one() -> None:

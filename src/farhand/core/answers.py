@@ -115,7 +115,7 @@ def cancel_call(run: Run, principal: str, call_id: str, *, at: int, reason: str 
     if call.outcome is Outcome.CANCELLED:
         return None
     if call.outcome is not None:
-        raise CallGone(f"call {call_id!r} has ended: {call.outcome}")
+        raise CallGone(f"call {call_id!r} has ended: {call.outcome}", call.outcome)
     return CallCancelled(at, call_id, reason)
 
 
@@ -157,7 +157,7 @@ def _expect_executing(call: Call, attempt: int | None) -> None:
     if call.outcome in (Outcome.OK, Outcome.FAILED):
         raise AnswerConflict(f"call {call.id!r} has its answer already")
     if call.outcome is not None:
-        raise CallGone(f"call {call.id!r} has ended: {call.outcome}")
+        raise CallGone(f"call {call.id!r} has ended: {call.outcome}", call.outcome)
     if call.place is not Place.CLIENT or call.state is not CallState.EXECUTING:
         raise NotExpected(f"call {call.id!r} does not wait for a client's answer ({call.state}, at the {call.place})")
     if attempt is not None and attempt != call.attempt:
@@ -185,7 +185,7 @@ def _expect_undecided(call: Call) -> None:
     if call.approval.decision:
         raise AnswerConflict(f"call {call.id!r} was {call.approval.decision} already")
     if call.outcome is not None:
-        raise CallGone(f"call {call.id!r} has ended: {call.outcome}")
+        raise CallGone(f"call {call.id!r} has ended: {call.outcome}", call.outcome)
 
 
 def _equal(one: bytes, other: bytes) -> bool:

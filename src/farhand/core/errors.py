@@ -77,6 +77,11 @@ class CallGone(RefusedAnswer):
 
     code = "gone"
 
+    def __init__(self, message: str, outcome: Any = None) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+        """How the call ended; None if only the attempt is over."""
+
 
 class NotExpected(RefusedAnswer):
     """The call does not wait for this kind of answer."""
