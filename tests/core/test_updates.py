@@ -1,10 +1,22 @@
 """What watchers are told: every change of a call, in order, numbered without a gap."""
 
+from msgspec import structs
+
 from farhand.core.call import CallState
 from farhand.core.definition import Approval, Place, SideEffect
 from farhand.core.events import CallCancelled, Claimed, Lost, Remember, RunCancelled, TimerKind
 from farhand.core.limits import Limits
-from farhand.core.updates import CallEnded, CallReady, CallReleased, RunEnded, RunWaiting, TurnStarted, Warned, current
+from farhand.core.updates import (
+    CallEnded,
+    CallExecuting,
+    CallReady,
+    CallReleased,
+    RunEnded,
+    RunWaiting,
+    TurnStarted,
+    Warned,
+    current,
+)
 from tests.core.story import Story, make_tool
 
 
@@ -94,6 +106,15 @@ def test_a_retry_is_told_as_released_and_executing_again() -> None:
     assert kinds(story)[-1] == "CallExecuting"
     story.take(Lost(story.at, call, 2))
     assert kinds(story)[-2:] == ["CallReleased", "CallExecuting"]
+
+
+def test_a_client_is_told_the_models_label_and_what_its_tool_does() -> None:
+    story = Story(make_tool(), make_tool("c", place=Place.CLIENT))
+    story.reply(("t", {}), ("c", {}))
+    server, client = (update for update in story.told if isinstance(update, CallExecuting))
+    assert (client.label, client.description) == ("label", "Does c.")
+    assert (server.label, server.description) == ("label", "")
+    assert client in [structs.replace(update, seq=client.seq) for update in current(story.run, 9)]
 
 
 def test_a_call_that_is_taken_up_is_told() -> None:

@@ -138,6 +138,10 @@ class CallExecuting(Struct, frozen=True, gc=False, tag="call-executing", tag_fie
     attempt: int
     arguments: str
     deadline: int | None
+    label: str
+    """The model's own id for the call."""
+    description: str = ""
+    """Of a client tool, for whoever shows the call."""
     state: CallState = CallState.EXECUTING
 
 
@@ -288,7 +292,7 @@ def updates(before: Run | None, event: Event, after: Run, seq: int) -> list[Upda
         for call_id in after.order:
             old, new = before.calls[call_id], after.calls[call_id]
             if old is not new:
-                _changed_call(out, old, new, at, seq)
+                _changed_call(out, after, old, new, at, seq)
     _changed_run(out, before, after, at, seq)
     return out
 
@@ -300,7 +304,7 @@ def current(run: Run, seq: int) -> list[Update]:
         if call.state is CallState.APPROVAL_REQUESTED:
             out.append(_call_waiting(call, run.updated, seq))
         elif call.state is CallState.EXECUTING:
-            out.append(_call_executing(call, run.updated, seq))
+            out.append(_call_executing(run, call, run.updated, seq))
         else:
             out.append(CallReady(seq, run.updated, call.id, call.tool, call.turn, call.place, call.arguments))
     if run.ending is not None:
@@ -330,12 +334,12 @@ def _new_call(out: list[Update], run: Run, call: Call, at: int, seq: int) -> Non
     if call.approval is not None:
         out.append(_call_waiting(call, at, seq + len(out) + 1))
     if call.attempt:
-        out.append(_call_executing(call, at, seq + len(out) + 1))
+        out.append(_call_executing(run, call, at, seq + len(out) + 1))
     if call.outcome is not None:
         out.append(_call_ended(call, at, seq + len(out) + 1))
 
 
-def _changed_call(out: list[Update], old: Call, new: Call, at: int, seq: int) -> None:
+def _changed_call(out: list[Update], run: Run, old: Call, new: Call, at: int, seq: int) -> None:
     approval = new.approval
     if approval is not None and old.approval is None:
         out.append(_call_waiting(new, at, seq + len(out) + 1))
@@ -345,7 +349,7 @@ def _changed_call(out: list[Update], old: Call, new: Call, at: int, seq: int) ->
     if executed and (new.attempt > old.attempt or (new.outcome is None and new.state is _INPUT_COMPLETE)):
         out.append(CallReleased(seq + len(out) + 1, at, new.id, old.attempt, new.not_before))
     if new.attempt > old.attempt:
-        out.append(_call_executing(new, at, seq + len(out) + 1))
+        out.append(_call_executing(run, new, at, seq + len(out) + 1))
     if new.held_by and new.held_by != old.held_by:
         out.append(CallClaimed(seq + len(out) + 1, at, new.id, new.attempt, new.held_by))
     if new.outcome is not None:
@@ -358,8 +362,12 @@ def _call_waiting(call: Call, at: int, seq: int) -> CallWaiting:
     return CallWaiting(seq, at, call.id, call.tool, call.arguments, record.arguments_hash, record.expires)
 
 
-def _call_executing(call: Call, at: int, seq: int) -> CallExecuting:
-    return CallExecuting(seq, at, call.id, call.tool, call.place, call.attempt, call.arguments, call.deadline)
+def _call_executing(run: Run, call: Call, at: int, seq: int) -> CallExecuting:
+    definition = run.definition_of(call) if call.place is Place.CLIENT else None
+    description = "" if definition is None else definition.description
+    return CallExecuting(
+        seq, at, call.id, call.tool, call.place, call.attempt, call.arguments, call.deadline, call.label, description
+    )
 
 
 def _call_ended(call: Call, at: int, seq: int) -> CallEnded:
