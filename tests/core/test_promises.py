@@ -123,7 +123,7 @@ def test_a_word_that_others_strip_is_kept_and_one_that_is_not_taken_is_refused(w
 def test_every_limit_has_a_name_under_which_it_can_be_raised(limit: str, value: Any) -> None:
     tight = structs.replace(OUTSIDE, depth=3) if limit == "depth" else OUTSIDE
     raised = {"definition_bytes": 1 << 20, "client_text": 1 << 20} if limit == "definition_bytes" else {limit: 1 << 17}
-    assert len(safe_validate_tool_definitions(value, tight).errors) == 1
+    assert [problem.rule for problem in safe_validate_tool_definitions(value, tight).errors] == [limit]
     assert safe_validate_tool_definitions(value, structs.replace(tight, **raised)).success
 
 

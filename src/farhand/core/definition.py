@@ -270,7 +270,7 @@ def _read_list(
     problems += _duplicates(names)
     if sum(_readable_size(definition) for definition in definitions) > limits.client_text:
         problems.append(
-            Problem("", f"Too big: all texts together have more than {limits.client_text} characters", "text")
+            Problem("", f"Too big: all texts together have more than {limits.client_text} characters", "client_text")
         )
     return tuple(problems) or tuple(definitions)
 
