@@ -218,7 +218,7 @@ def safe_validate_tool_definitions(
 ) -> DefinitionsCheck:
     """The same, never raising: all problems of all definitions, with JSON Pointers into the given list."""
     try:
-        document = value if isinstance(value, bytes) else _encoded(value)
+        document = value if isinstance(value, bytes) else encoded(value)
     except (TypeError, ValueError, OverflowError, RecursionError):
         return DefinitionsCheck(False, errors=(Problem("", "is not a JSON value", "json"),))
     key = (sha256(document).digest(), limits, source, place)
@@ -236,7 +236,8 @@ def safe_validate_tool_definitions(
 _cache: ContentCache[tuple[Definition, ...] | tuple[Problem, ...]] = ContentCache(CACHE_BYTES)
 
 
-def _encoded(value: object) -> bytes:
+def encoded(value: object) -> bytes:
+    """What came in as bytes: text as it is, anything else as JSON."""
     return value.encode() if isinstance(value, str) else msgspec.json.encode(value)
 
 
@@ -268,7 +269,7 @@ def _read_list(
         if name is not None:
             names.append((at, path, name))
     problems += _duplicates(names)
-    if sum(_readable_size(definition) for definition in definitions) > limits.client_text:
+    if sum(readable_text(definition) for definition in definitions) > limits.client_text:
         problems.append(
             Problem("", f"Too big: all texts together have more than {limits.client_text} characters", "client_text")
         )
@@ -283,7 +284,8 @@ def _no_list(document: bytes, limits: AdmissionLimits) -> Problem:
     return Problem("", f"Invalid input: expected array, received {json_type(value)}", "type")
 
 
-def _readable_size(definition: Definition) -> int:
+def readable_text(definition: Definition) -> int:
+    """How many characters of a definition somebody reads."""
     return readable_size(
         [
             *(definition.name, definition.description, definition.title, *definition.tags),

@@ -1,0 +1,209 @@
+"""A group: tools that are opened and closed under one name. What it must have, and how groups come in from outside.
+
+It does not know what is open, hidden or shown in a thread, and it makes no name unique: tables of names do.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, cast
+
+from msgspec import Raw, Struct, json
+
+from farhand.core.admission import OUTSIDE, AdmissionLimits, text_problem
+from farhand.core.definition import (
+    Definition,
+    InvalidToolDefinitions,
+    encoded,
+    readable_text,
+    safe_validate_tool_definitions,
+    skeleton,
+)
+from farhand.core.errors import UsageError
+from farhand.core.problem import Problem, json_type, pointer
+from farhand.core.strict_json import BadJson, parse
+
+_WHAT = "client tool groups"
+
+
+class ToolGroup(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """Tools under one name, which is free text."""
+
+    name: str
+    tools: tuple[Definition, ...]
+    description: str = ""
+    """When to open it; a group that starts collapsed must say so."""
+    expansion_note: str | None = None
+    """Told once, when the group is expanded."""
+    instructions: str | None = None
+    """Hold as long as it is expanded."""
+    collapsed: bool = True
+    """Whether it starts as one name that stands for all its tools."""
+
+    def __post_init__(self) -> None:
+        problems = tuple(_rules(self.name, self.description, len(self.tools), collapsed=self.collapsed))
+        if problems:
+            raise UsageError("; ".join(problem.message for problem in problems))
+
+
+def function_name(name: str) -> str:
+    """The name under which a model can call what has a free name: `Complete Checkout` is `Complete_Checkout`."""
+    words = "_".join(re.findall(r"[A-Za-z0-9]+", name))
+    return (words if words[:1].isalpha() else f"group_{words}")[:64].rstrip("_")
+
+
+def validate_tool_groups(value: object, limits: AdmissionLimits = OUTSIDE) -> tuple[ToolGroup, ...]:
+    """Groups of a client, as JSON text or parsed; InvalidToolDefinitions holds every reason why one is refused."""
+    try:
+        document = value if isinstance(value, bytes) else encoded(value)
+        given = parse(document, max_bytes=limits.definition_bytes * limits.tools, max_depth=limits.json_depth)
+    except BadJson as error:
+        raise _refusal([Problem("", f"is not JSON: {error.reason}", "json")]) from None
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        raise _refusal([Problem("", "is not a JSON value", "json")]) from None
+    if not isinstance(given, list):
+        raise _refusal([Problem("", f"Invalid input: expected array, received {json_type(given)}", "type")])
+    problems: list[Problem] = []
+    groups: list[ToolGroup] = []
+    for at, raw in enumerate(json.decode(document, type=list[Raw])):
+        reader = _Reader(f"/{at}", limits)
+        group = reader.read(raw, cast("list[object]", given)[at])
+        problems += reader.problems
+        if group is not None and not reader.problems:
+            groups.append(group)
+    problems += _totals(groups, limits)
+    if problems:
+        raise _refusal(problems)
+    return register((), groups)
+
+
+def register(
+    known: Iterable[ToolGroup], given: Iterable[ToolGroup], *, reserved: Collection[str] = (), replace: bool = False
+) -> tuple[ToolGroup, ...]:
+    """All groups once the given ones are there too; or InvalidToolDefinitions, and nothing has come in.
+
+    A name of a tool belongs to one owner: a group, or the server, whose names are `reserved`.
+    """
+    before = {skeleton(group.name): group for group in known}
+    new: dict[str, ToolGroup] = {}
+    problems: list[Problem] = []
+    for at, group in enumerate(given):
+        key = skeleton(group.name)
+        there = new.get(key) or (None if replace else before.get(key))
+        if there is not None:
+            problems.append(Problem(f"/{at}/name", f"There is a group {there.name!r} already", "duplicate"))
+        new[key] = group
+    owners = {skeleton(name): "the server" for name in reserved}
+    for key, group in before.items():
+        if key not in new:
+            owners.update((skeleton(tool.name), f"group {group.name!r}") for tool in group.tools)
+    for at, group in enumerate(new.values()):
+        problems += _clashes(f"/{at}", group, owners)
+    if problems:
+        raise _refusal(problems)
+    return tuple({**before, **new}.values())
+
+
+def _clashes(base: str, group: ToolGroup, owners: dict[str, str]) -> Iterator[Problem]:
+    """The tools of a group whose names have an owner; the others belong to the group from now on."""
+    for at, tool in enumerate(group.tools):
+        key = skeleton(tool.name)
+        if key in owners:
+            message = f"Tool {tool.name!r} of group {group.name!r} is named like a tool of {owners[key]}"
+            yield Problem(f"{base}/tools/{at}/name", message, "duplicate")
+        else:
+            owners[key] = f"group {group.name!r}"
+
+
+def _refusal(problems: list[Problem]) -> InvalidToolDefinitions:
+    return InvalidToolDefinitions(tuple(problems), what=_WHAT)
+
+
+def _rules(name: str, description: str, tools: int, *, collapsed: bool) -> Iterator[Problem]:
+    if not name.strip():
+        yield Problem("/name", "Group name is required", "name")
+    if not tools:
+        yield Problem("/tools", "Group must contain at least one tool", "tools")
+    if collapsed and not description.strip():
+        message = f"Group {name!r} starts collapsed: it needs a description that tells the model when to expand it"
+        yield Problem("/description", message, "description")
+
+
+def _totals(groups: list[ToolGroup], limits: AdmissionLimits) -> Iterator[Problem]:
+    """What one client may bring does not grow with the number of its groups."""
+    if sum(len(group.tools) for group in groups) > limits.tools:
+        yield Problem("", f"Too big: all groups together have more than {limits.tools} tools", "tools")
+    texts = 0
+    for group in groups:
+        own = (group.name, group.description, group.expansion_note or "", group.instructions or "")
+        texts += sum(map(len, own)) + sum(map(readable_text, group.tools))
+    if texts > limits.client_text:
+        message = f"Too big: all texts together have more than {limits.client_text} characters"
+        yield Problem("", message, "client_text")
+
+
+class _Reader:
+    """Reads one group from outside and collects what is wrong with it."""
+
+    def __init__(self, base: str, limits: AdmissionLimits) -> None:
+        self.base = base
+        self.limits = limits
+        self.problems: list[Problem] = []
+
+    def read(self, raw: Raw, value: object) -> ToolGroup | None:
+        """The group, if nothing is wrong."""
+        if not isinstance(value, dict):
+            self._refuse("", f"Invalid input: expected object, received {json_type(value)}", "type")
+            return None
+        fields: dict[str, Any] = {"tools": ()}
+        slices = json.decode(raw, type=dict[str, Raw])
+        for key, item in cast("dict[str, object]", value).items():
+            field = "expansion_note" if key == "expansionNote" else key
+            if key == "tools":
+                fields["tools"] = self._tools(slices["tools"])
+            elif key == "collapsed":
+                fields["collapsed"] = self._flag(item)
+            elif field in ("name", "description", "expansion_note", "instructions"):
+                fields[field] = self._text(key, item)
+            else:
+                self._refuse(pointer((key,)), f'Unrecognized key: "{key[:64]}"', "keyword")
+        fields = {key: item for key, item in fields.items() if item is not None}
+        told = {problem.path for problem in self.problems}
+        for problem in _rules(
+            fields.get("name", ""),
+            fields.get("description", ""),
+            len(fields.get("tools", "?")),
+            collapsed=fields.get("collapsed", True),
+        ):
+            if self.base + problem.path not in told:
+                self._refuse(problem.path, problem.message, problem.rule)
+        return None if self.problems else ToolGroup(**fields)
+
+    def _tools(self, raw: Raw) -> tuple[Definition, ...] | None:
+        """The group's tools; None when they are refused, for a reason of their own."""
+        check = safe_validate_tool_definitions(bytes(raw), self.limits)
+        for problem in check.errors:
+            self._refuse(f"/tools{problem.path}", problem.message, problem.rule)
+        return check.data
+
+    def _flag(self, value: object) -> bool | None:
+        if isinstance(value, bool):
+            return value
+        self._refuse("/collapsed", f"Invalid input: expected boolean, received {json_type(value)}", "type")
+        return None
+
+    def _text(self, key: str, value: object) -> str | None:
+        """A text; null is none. Those without a limit of their own count to the limit of all texts."""
+        if not isinstance(value, str):
+            if value is not None:
+                self._refuse(f"/{key}", f"Invalid input: expected string, received {json_type(value)}", "type")
+            return None
+        most = {"name": self.limits.name, "description": self.limits.description}.get(key, self.limits.client_text)
+        reason = text_problem(value) if self.limits.plain_text else None
+        if len(value) > most:
+            self._refuse(f"/{key}", f"Too big: expected string to have <={most} characters", key)
+        elif reason:
+            self._refuse(f"/{key}", reason, "text")
+        return value
+
+    def _refuse(self, path: str, message: str, rule: str) -> None:
+        self.problems.append(Problem(self.base + path, message, rule))
