@@ -2,15 +2,21 @@
 
 import dataclasses
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import pytest
 from msgspec import Struct, json
-from pydantic import BaseModel, Field, field_serializer
+from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
 from farhand.core.errors import UsageError
 from farhand.core.messages import Binary, Json, Text
 from farhand.places.values import RawCodec, TypedCodec, codec, dump, dump_result, strip_titles
+
+Item = TypeVar("Item")
+
+
+class Box(BaseModel, Generic[Item]):
+    content: Item
 
 
 class Named(BaseModel):
@@ -151,22 +157,45 @@ def test_a_value_that_is_no_json_is_refused_by_the_name_of_its_type() -> None:
 
 def test_generated_titles_go_and_properties_of_that_name_stay() -> None:
     schema = {
-        "title": "Made up",
-        "$defs": {"title": {"title": "Made up", "type": "string"}},
-        "properties": {"title": {"title": "Made up"}, "x": {"anyOf": [{"title": "Made up"}, True]}},
+        "title": "Point",
+        "$defs": {"title": {"title": "Title", "type": "string"}},
+        "properties": {"title": {"title": "Title"}, "far_off": {"anyOf": [{"title": "Far Off"}, True]}},
         "default": {"title": "data"},
         "examples": [{"title": "data"}],
         "enum": [{"title": "data"}],
         "const": {"title": "data"},
     }
-    assert strip_titles(schema) == {
+    assert strip_titles(schema, "Point") == {
         "$defs": {"title": {"type": "string"}},
-        "properties": {"title": {}, "x": {"anyOf": [{}, True]}},
+        "properties": {"title": {}, "far_off": {"anyOf": [{}, True]}},
         "default": {"title": "data"},
         "examples": [{"title": "data"}],
         "enum": [{"title": "data"}],
         "const": {"title": "data"},
     }
+
+
+def test_a_title_that_an_author_gave_reaches_the_model() -> None:
+    class Inner(BaseModel):
+        model_config = ConfigDict(title="The inner one")
+
+    class Outer(BaseModel):
+        far_off: int = Field(title="How far")
+        inner: Inner
+        box: Box[int]
+        plain_text: str
+
+    schema = json.decode(TypedCodec(Outer).schema)
+    assert schema["properties"] == {
+        "far_off": {"title": "How far", "type": "integer"},
+        "inner": {"$ref": "#/$defs/Inner"},
+        "box": {"$ref": "#/$defs/Box_int_"},
+        "plain_text": {"type": "string"},
+    }
+    assert [one.get("title") for one in (schema, schema["$defs"]["Inner"], schema["$defs"]["Box_int_"])] == [
+        *(None, "The inner one"),
+        None,
+    ]
 
 
 def test_parts_are_told_from_values() -> None:

@@ -66,7 +66,7 @@ class _Arguments:
         self._exact = kinds if all(kind in _EXACT for kind in kinds.values()) else None
         try:
             self._model = create_model(name, __base__=Arguments, **definitions)
-            schema = strip_titles(self._model.model_json_schema(by_alias=True))
+            schema = strip_titles(self._model.model_json_schema(by_alias=True), name)
         except Exception as error:
             raise UsageError(f"tool {name!r}: its parameters have no JSON Schema: {error}") from error
         schema.pop("description", None)

@@ -3,6 +3,7 @@
 pydantic is imported only here and in `functions`, and only when a tool uses a type.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
@@ -66,7 +67,7 @@ class TypedCodec(Generic[T]):
 
         try:
             self._adapter: TypeAdapter[T] = TypeAdapter(kind)
-            schema = plain_schema(self._adapter, output=output)
+            schema = plain_schema(self._adapter, getattr(kind, "__name__", ""), output=output)
             schema.pop("description", None)  # the tool has it
             self.schema = Raw(json.encode(schema))
         except Exception as error:
@@ -96,27 +97,36 @@ def codec(kind: Any, *, output: bool = False) -> Codec:
     return TypedCodec(kind, output=output)
 
 
-def plain_schema(adapter: "TypeAdapter[Any]", *, output: bool = False) -> dict[str, Any]:
-    """The schema of a type without the titles that pydantic makes up; they cost tokens and say nothing."""
+def plain_schema(adapter: "TypeAdapter[Any]", name: str = "", *, output: bool = False) -> dict[str, Any]:
+    """The schema of a type of that name, without titles that pydantic makes up: they cost tokens and say nothing."""
     schema = adapter.json_schema(mode="serialization" if output else "validation", by_alias=True)
-    return strip_titles(schema)
+    return strip_titles(schema, name)
 
 
-def strip_titles(schema: Any, *, names: bool = False) -> Any:
-    """A copy without generated `title`; below `properties` and `$defs` the keys are names and stay."""
+def strip_titles(schema: Any, name: str = "", *, names: bool = False) -> Any:
+    """A copy without each `title` that repeats a name; below `properties` and `$defs` the keys are names and stay."""
     if isinstance(schema, list):
-        return [strip_titles(item) for item in cast("list[Any]", schema)]
+        return [strip_titles(item, name) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
     kept = {
         key: value
         for key, value in cast("dict[str, Any]", schema).items()
-        if names or key != "title" or not isinstance(value, str)
+        if names or key != "title" or not isinstance(value, str) or not _repeats(value, name)
     }
     return {
-        key: value if key in _DATA and not names else strip_titles(value, names=key in _NAMED and not names)
+        key: value
+        if key in _DATA and not names
+        else strip_titles(value, key if names else name, names=key in _NAMED and not names)
         for key, value in kept.items()
     }
+
+
+def _repeats(title: str, name: str) -> bool:
+    """Whether pydantic makes this title of that property or type; a type's key may have its module before it."""
+    made_up = name.title().replace("_", " ").strip()
+    key = re.sub(r"[^A-Za-z0-9.\-_]", "_", title)
+    return title in (name, made_up) or key in re.split(r"__|-(?=Input$|Output$)", name) or key == name
 
 
 def dump(value: Any) -> bytes:
