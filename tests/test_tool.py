@@ -211,6 +211,16 @@ def test_no_title_is_made_up_and_a_parameter_may_be_called_title() -> None:
     assert b'"title"' not in bytes(rename.definition.output or b"")
 
 
+def test_arguments_can_be_checked_without_a_call() -> None:
+    book = tool.define("book", input=b'{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}')
+    assert book.check({"n": 2}) == ()
+    assert [(problem.path, problem.message) for problem in book.check({"n": 2.5})] == [
+        ("/n", "Parameter n must be an integer, got: 2.5")
+    ]
+    for value in (None, [], "x"):
+        assert [problem.message for problem in book.check(value)] == ["Arguments are not valid: must be an object."]
+
+
 def test_a_tool_without_parameters_takes_none() -> None:
     @tool
     def ping() -> None:

@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypedD
 from msgspec import DecodeError, Raw, json, structs
 
 from farhand.core.admission import OWNER
+from farhand.core.compiled import parameters_of
 from farhand.core.definition import (
     Absent,
     Approval,
@@ -26,6 +27,7 @@ from farhand.core.definition import (
 )
 from farhand.core.errors import UsageError
 from farhand.core.problem import Problem
+from farhand.core.schema import argument_problems
 from farhand.places.functions import Function, Judge, Signature, bind, bind_signature
 from farhand.places.running import CallContext
 from farhand.places.values import Codec, RawCodec, codec
@@ -103,6 +105,10 @@ class Tool(Generic[In, Out]):
     def dump(self, *, wrapped: bool = False) -> dict[str, Any]:
         """The definition as JSON objects: plain, or as `{"type": "function", "function": {…}}`."""
         return dump_definition(self.definition, wrapped=wrapped)
+
+    def check(self, arguments: Any) -> tuple[Problem, ...]:
+        """What is wrong with these JSON arguments; empty if nothing is. Calls are checked without asking."""
+        return argument_problems(parameters_of(self.definition), arguments)
 
     def load(self, arguments: Any) -> In:
         """Checked JSON arguments as the tool's input type."""
