@@ -208,7 +208,7 @@ class Agent(Generic[Output]):
         known = self._recent.find(snapshot.run)
         if known is not None and (known.busy or known.state.events > snapshot.run.events):
             if callbacks.on_update is not None:
-                known.watch(callbacks.on_update)
+                known.watch(callbacks.on_update, current=True)
             self._recent.keep(known)
             return cast("LiveRun[Output]", known)
         brought = _by_name(tools)
@@ -221,8 +221,7 @@ class Agent(Generic[Output]):
         if snapshot.run.ending is None:
             driver.commit(Recovered(self._clock.now(), (*own, *kept), snapshot.unsent))
         if callbacks.on_update is not None:
-            driver.watchers.add(callbacks.on_update)
-            driver.tell_current()
+            driver.join(callbacks.on_update)
         for text in refused:
             driver.warn("tool_refused", text)
         live: LiveRun[Output] = LiveRun(driver, self._recent.note)

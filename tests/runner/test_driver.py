@@ -203,6 +203,38 @@ async def test_a_watcher_is_told_from_now_on_until_it_is_removed() -> None:
     assert len(first) == heard
 
 
+async def test_a_late_watcher_may_first_hear_where_the_run_stands_and_the_others_hear_nothing() -> None:
+    earlier: list[Update] = []
+    late: list[Update] = []
+    run = await Agent(scripted([Use("pick"), "ok"]), tools=[pick]).run("hi", on_update=earlier.append)
+    heard = len(earlier)
+    unwatch = run.watch(late.append, current=True)
+    assert (kinds(late), len(earlier)) == (["CallExecuting", "RunWaiting"], heard)
+    assert {update.seq for update in late} == {earlier[-1].seq}
+    run.answer(run.pending[0].id)
+    await run.wait()
+    assert late[2:] == earlier[heard:]
+    unwatch()
+    run.watch(late.append, current=True)
+    assert isinstance(late[-1], RunEnded)
+
+
+async def test_whoever_takes_up_a_run_that_is_under_way_hears_where_it_stands() -> None:
+    agent = Agent(scripted([Use("pick"), "ok"]), tools=[pick], recent=RecentRuns())
+    run = await agent.run("hi")
+    stored = run.to_json()
+    first: list[Update] = []
+    second: list[Update] = []
+    agent.load(stored, callbacks=Callbacks(on_update=first.append))
+    working = asyncio.ensure_future(run.wait(hold=True))
+    await asyncio.sleep(0)
+    again = agent.load(stored, callbacks=Callbacks(on_update=second.append))
+    assert kinds(first) == kinds(second) == ["CallExecuting", "RunWaiting"]
+    again.answer(again.pending[0].id)
+    await working
+    assert isinstance(second[-1], RunEnded)
+
+
 async def test_what_was_told_before_anybody_watched_goes_to_the_first_watcher_only() -> None:
     run = Agent(scripted(["ok"])).start("hi")
     first: list[Update] = []

@@ -41,7 +41,7 @@ from farhand.runner.clock import Clock
 from farhand.runner.decision import Decisions
 from farhand.runner.scope import Scope, Stopped
 from farhand.runner.timers import Timers
-from farhand.runner.watchers import Watchers
+from farhand.runner.watchers import Watcher, Watchers
 from farhand.tool import Tool
 
 logger = logging.getLogger("farhand.runner")
@@ -186,9 +186,11 @@ class Driver:
         if call.state is CallState.EXECUTING and call.attempt == key[1]:
             self.tell((CallProgress(self.seq, self.means.clock.now(), call.id, value, name),))
 
-    def tell_current(self) -> None:
-        """Say where the run stands, for a watcher who comes later."""
-        self.tell(current(self.state, self.seq))
+    def join(self, watcher: Watcher) -> Callable[[], None]:
+        """Add a watcher who comes late: first it alone is told where the run stands."""
+        unwatch = self.watchers.add(watcher)
+        self.watchers.tell_one(watcher, current(self.state, self.seq))
+        return unwatch
 
     def warn(self, code: str, message: str) -> None:
         """Tell watchers something that a developer should know and that the run does not."""

@@ -248,9 +248,12 @@ class LiveRun(Generic[Output]):
         await self._driver.drive(hold=hold)
         return self
 
-    def watch(self, watcher: Callable[[Update], None]) -> Callable[[], None]:
-        """Call `watcher` with every further update; returns what ends that."""
-        return self._driver.watchers.add(watcher)
+    def watch(self, watcher: Callable[[Update], None], *, current: bool = False) -> Callable[[], None]:
+        """Call `watcher` with every further update; returns what ends that.
+
+        With `current`, it hears first where the run stands.
+        """
+        return self._driver.join(watcher) if current else self._driver.watchers.add(watcher)
 
     async def updates(self, *, hold: bool = False) -> AsyncGenerator[Update, None]:
         """Go on like `wait`, and give every update as it comes. Leaving the loop early cancels the run."""

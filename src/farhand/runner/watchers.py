@@ -49,17 +49,21 @@ class Watchers:
         elif self._watchers:
             self._telling = True
             for watcher in self._watchers:
-                try:
-                    for update in told:
-                        watcher(update)
-                except Exception as error:  # noqa: BLE001  whatever a watcher raises, the run goes on
-                    logger.error("a watcher failed (%s) and is told nothing more", type(error).__name__)
-                    self._remove(watcher)
+                self.tell_one(watcher, told)
             self._telling = False
             if self._later:
                 self.tell(self._later.popleft(), keep)
         elif keep:
             self._kept += told
+
+    def tell_one(self, watcher: Watcher, told: Sequence[Update]) -> None:
+        """Tell one watcher."""
+        try:
+            for update in told:
+                watcher(update)
+        except Exception as error:  # noqa: BLE001  whatever a watcher raises, the run goes on
+            logger.error("a watcher failed (%s) and is told nothing more", type(error).__name__)
+            self._remove(watcher)
 
     def _remove(self, watcher: Watcher) -> None:
         self._watchers = [other for other in self._watchers if other is not watcher]
