@@ -288,6 +288,21 @@ async def test_a_clients_function_knows_its_call_its_run_and_its_user_and_report
     ]
 
 
+async def test_a_callback_may_be_told_what_a_clients_function_is_told() -> None:
+    seen: list[Any] = []
+
+    async def ask(call: Call[Any, Any], context: CallContext) -> str:
+        seen.append((context.call_id, context.run_id, context.thread_id, context.principal))
+        context.progress("asked")
+        return call.tool
+
+    updates: list[Update] = []
+    agent = Agent(scripted([Use("pick"), "ok"]), tools=[pick])
+    run = await agent.run("hi", principal="ann", thread="th", on_call=ask, on_update=updates.append)
+    assert (run.calls[0].output, seen) == ("pick", [(run.calls[0].id, run.id, "th", "ann")])
+    assert [update.value for update in updates if isinstance(update, CallProgress)] == ["asked"]
+
+
 async def test_a_client_call_carries_its_id_tool_and_arguments() -> None:
     updates: list[Update] = []
     agent = Agent(scripted([Use("count", {"n": 1}), "ok"]), tools=[tool.define("count", input=COUNT)])

@@ -18,7 +18,7 @@ from farhand.models.base import Model, resolve
 from farhand.places.values import Codec, codec
 from farhand.runner.clock import Clock, SystemClock
 from farhand.runner.decision import Approve, Decisions, Deny
-from farhand.runner.driver import Driver, Means
+from farhand.runner.driver import Driver, Means, OnCall
 from farhand.runner.live import LiveRun, Output
 from farhand.runner.perform import perform
 from farhand.runner.recent import RecentRuns
@@ -36,8 +36,8 @@ _OWNER = "local"
 class Callbacks(Struct, frozen=True, kw_only=True):
     """Who answers in this process, so that a run does not have to wait."""
 
-    on_call: Callable[[Call[Any, Any]], Any] | None = None
-    """Runs client tools that have no function here; returns the result or raises."""
+    on_call: OnCall | None = None
+    """Runs client tools that have no function here; returns the result or raises. It may take a `CallContext` too."""
     on_approval: Callable[[Call[Any, Any]], Any] | None = None
     """Decides for the person: True, False, `Approve(…)` or `Deny(…)`."""
     on_update: Callable[[Update], None] | None = None
@@ -116,7 +116,7 @@ class Agent(Generic[Output]):
         history: Sequence[Message] = (),
         principal: str = _OWNER,
         thread: str | None = None,
-        on_call: Callable[[Call[Any, Any]], Any] | None = None,
+        on_call: OnCall | None = None,
         on_approval: Callable[[Call[Any, Any]], Any] | None = None,
         on_update: Callable[[Update], None] | None = None,
     ) -> LiveRun[Output]:
@@ -135,7 +135,7 @@ class Agent(Generic[Output]):
         history: Sequence[Message] = (),
         principal: str = _OWNER,
         thread: str | None = None,
-        on_call: Callable[[Call[Any, Any]], Any] | None = None,
+        on_call: OnCall | None = None,
         on_approval: Callable[[Call[Any, Any]], Any] | None = None,
         hold: bool = False,
     ) -> "Stream[Output]":
@@ -187,7 +187,7 @@ class Agent(Generic[Output]):
         *,
         decisions: "Mapping[str, bool | Approve | Deny] | None" = None,
         tools: Iterable[Tool[Any, Any]] = (),
-        on_call: Callable[[Call[Any, Any]], Any] | None = None,
+        on_call: OnCall | None = None,
         on_approval: Callable[[Call[Any, Any]], Any] | None = None,
         on_update: Callable[[Update], None] | None = None,
     ) -> LiveRun[Output]:

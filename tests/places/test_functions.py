@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from farhand import CallContext, ToolError
 from farhand.core.errors import UsageError
-from farhand.places.functions import Judge, Signature, bind, bind_signature, in_thread, is_async
+from farhand.places.functions import Judge, Signature, bind, bind_signature, in_thread, is_async, takes_two
 from farhand.places.values import codec
 
 WHO: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
@@ -200,3 +200,17 @@ async def test_cancelling_stops_to_wait_for_a_thread() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
     go_on.set()
+
+
+def test_whether_a_callback_wants_a_second_value_is_read_off_its_parameters() -> None:
+    class Asker:
+        def ask(self, call: object, context: object) -> None:
+            """Two."""
+
+        def __call__(self, call: object) -> None:
+            """One."""
+
+    assert takes_two(Asker().ask)
+    assert takes_two(lambda call, context, /, more=1: None)
+    for one in (Asker(), lambda call: None, lambda call, store=1: None, lambda call, *rest, x: None, print, type):
+        assert not takes_two(one)

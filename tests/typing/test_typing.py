@@ -214,10 +214,13 @@ async def test_callbacks_are_plain_functions() -> None:
     def watch(update: Update) -> None:
         assert_type(update.seq, int)
 
+    def ask(call: Call[Any, Any], context: CallContext) -> str:
+        return call.tool + context.principal
+
     condition = until(lambda run: run.turn > 1) & called("add")
     assert_type(condition, StopWhen)
     agent = Agent(scripted(["a"]), tools=[wipe], stop_when=condition)
-    assert_type(await agent.run("x", on_approval=decide, on_update=watch), LiveRun[str])
+    assert_type(await agent.run("x", on_call=ask, on_approval=decide, on_update=watch), LiveRun[str])
 
 
 def test_the_models_of_the_house_are_models() -> None:

@@ -15,6 +15,7 @@ from farhand.places.running import CallContext
 from farhand.places.values import Codec, codec, dump, dump_result, strip_titles
 
 _EXACT = (str, int, bool)
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _THREADS = ThreadPoolExecutor(64, "farhand-tool")
 """For tools that block. A thread cannot be stopped, so one that hangs keeps its place."""
 _PLAIN_RESULTS = (None, type(None), Any, inspect.Signature.empty)
@@ -175,6 +176,16 @@ class Judge:
 def is_async(function: Callable[..., Any]) -> bool:
     """Whether calling it gives something to await."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+def takes_two(function: Callable[..., Any]) -> bool:
+    """Whether it wants a second value beside the first one."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # a callable without a signature
+        return False
+    wanted = [one for one in parameters if one.default is one.empty and one.kind in _POSITIONAL]
+    return len(wanted) == 2
 
 
 async def in_thread(function: Callable[..., Any], *positional: Any, **keywords: Any) -> Any:

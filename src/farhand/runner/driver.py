@@ -56,6 +56,9 @@ DECIDING = 0
 JUDGING = -1
 """In place of an attempt, for what is done about a call before it is dispatched."""
 
+OnCall: TypeAlias = Callable[[Call[Any, Any]], Any] | Callable[[Call[Any, Any], CallContext], Any]
+"""Runs client tools that have no function here. With a second parameter it is told where it works, as a tool is."""
+
 LINGER = 5.0
 """Seconds that stopped work may take to notice, once the run is over; then it is left behind."""
 
@@ -67,7 +70,7 @@ class Means(Struct, frozen=True):
     tools: Mapping[str, Tool[Any, Any]]
     clock: Clock
     decisions: Decisions
-    on_call: Callable[[Call[Any, Any]], Any] | None = None
+    on_call: OnCall | None = None
     on_approval: Callable[[Call[Any, Any]], Any] | None = None
     stop_when: Callable[[Run], Any] | None = None
     output: Codec | None = None

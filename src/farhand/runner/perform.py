@@ -21,6 +21,7 @@ from farhand.core.failure import Failure
 from farhand.core.pieces import Piece, ToolStart
 from farhand.core.run import Phase, Run
 from farhand.models.base import Request
+from farhand.places.functions import takes_two
 from farhand.places.running import CallContext
 from farhand.places.values import dump, dump_result
 from farhand.runner.decision import decision
@@ -126,7 +127,9 @@ async def _dispatch(driver: Driver, effect: Dispatch) -> None:
 async def _ask_callback(driver: Driver, call: Record) -> tuple[bytes, bool]:
     if driver.means.on_call is None or call.place is not Place.CLIENT:
         raise ToolError(f"Tool '{call.tool}' cannot be run here.", code="tool_missing", retryable=False)
-    value = driver.means.on_call(driver.view(call))
+    ask: Callable[..., Any] = driver.means.on_call
+    here = (context_of(driver, call, (call.id, call.attempt)),) if takes_two(ask) else ()
+    value = ask(driver.view(call), *here)
     return dump_result(await value if inspect.isawaitable(value) else value, dump)
 
 
