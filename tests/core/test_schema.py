@@ -74,6 +74,28 @@ def test_the_texts_of_the_dialect_come_in_their_order():
     ]
 
 
+def test_what_a_closed_object_does_not_take_is_named_also_if_it_declares_nothing():
+    closed = {"type": "object", "additionalProperties": False}
+    for schema in (closed, {**closed, "properties": {}}):
+        assert [problem.message for problem in argument_problems(compiled(schema), {"a": 1, "b": 2})] == [
+            "Unknown parameter: a",
+            "Unknown parameter: b",
+        ]
+        assert arguments({"x": {"a": 1}}, x=schema) == ["Parameter x.a is not allowed"]
+        assert reasons({"anyOf": [schema]}, {"a": 1}) == [("", "fits none of 1 forms: a is not allowed")]
+    assert reasons({"properties": {"a": False}}, {"a": {}}) == [("/a", "is not allowed")]
+
+
+def test_nothing_that_is_there_is_called_missing():
+    assert arguments({"c": 1}, required=["c"], closed=True, a={}) == ["Unknown parameter: c"]
+    assert arguments({"d": 1}, required=["c"], closed=True, a={}) == [
+        "Missing required parameter: c",
+        "Unknown parameter: d",
+    ]
+    form = {"properties": {"a": {}}, "required": ["c"], "additionalProperties": False}
+    assert reasons({"anyOf": [form, form]}, {"c": 1}) == [("", "fits none of 2 forms: c is not allowed")]
+
+
 def test_every_problem_has_a_pointer_and_a_rule():
     schema = {"properties": {"a/b": {"items": {"required": ["x~y"]}}}, "additionalProperties": False}
     problems = compiled(schema).problems({"a/b": [{}], "c": 1})

@@ -3,8 +3,9 @@
 Whether a schema may come in is decided in `admission`; what a definition is, in `definition`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
+from itertools import islice
 from typing import cast
 
 import jsonschema_rs
@@ -192,28 +193,38 @@ def _cut(text: str, limit: int = _MAX_TEXT) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def _faults_of(errors: Iterable[jsonschema_rs.ValidationError], value: object) -> list[Fault]:
-    faults: list[Fault] = []
+def _faults_of(errors: Iterable[jsonschema_rs.ValidationError], value: object) -> Iterator[Fault]:
     for error in errors:
         path, found = _at(value, error.instance_path)
         kind = error.kind
         rule = kind.name
         match kind:
             case jsonschema_rs.ValidationErrorKind.Required(property=name):
-                faults.append(((*path, name), "is required", rule))
+                if name not in _members(found):  # of a closed object it also names some that are there
+                    yield (*path, name), "is required", rule
+            case jsonschema_rs.ValidationErrorKind.FalseSchema() if _members(found) and _closes(error):
+                yield from (((*path, name), "is not allowed", "additionalProperties") for name in _members(found))
             case jsonschema_rs.ValidationErrorKind.AdditionalProperties(unexpected=names):
-                faults.extend(((*path, name), "is not allowed", rule) for name in names)
+                yield from (((*path, name), "is not allowed", rule) for name in names)
             case jsonschema_rs.ValidationErrorKind.UnevaluatedProperties(unexpected=names):
-                faults.extend(((*path, name), "is not allowed", rule) for name in names)
+                yield from (((*path, name), "is not allowed", rule) for name in names)
             case jsonschema_rs.ValidationErrorKind.Type(types=types):
-                faults.append((path, _type_reason(types, found), rule))
+                yield path, _type_reason(types, found), rule
             case jsonschema_rs.ValidationErrorKind.AnyOf(context=branches):
-                faults.append((path, _branch_reason(branches, value, path, found), rule))
+                yield path, _branch_reason(branches, value, path, found), rule
             case jsonschema_rs.ValidationErrorKind.OneOfNotValid(context=branches):
-                faults.append((path, _branch_reason(branches, value, path, found), rule))
+                yield path, _branch_reason(branches, value, path, found), rule
             case _:
-                faults.append((path, _reason(rule, error), rule))
-    return faults
+                yield path, _reason(rule, error), rule
+
+
+def _members(value: object) -> Mapping[str, object]:
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+
+
+def _closes(error: jsonschema_rs.ValidationError) -> bool:
+    """Whether an object without declared properties lets none in: the validator then blames the object as a whole."""
+    return list(error.schema_path)[-1:] == ["additionalProperties"]
 
 
 def _at(value: object, reported: Iterable[Token]) -> tuple[Path, object]:
@@ -244,7 +255,7 @@ def _branch_reason(
     branches: list[list[jsonschema_rs.ValidationError]], value: object, path: Path, found: object
 ) -> str:
     """Why no branch fits: the types if only they are wrong (a value or null), else the first fault of each branch."""
-    firsts = [_faults_of(branch[:1], value)[0] for branch in branches[:4] if branch]
+    firsts = [fault for branch in branches[:4] for fault in islice(_faults_of(branch, value), 1)]
     types = [branch[0].kind for branch in branches if len(branch) == 1 and len(branch[0].instance_path) == len(path)]
     kinds = [kind for kind in types if isinstance(kind, jsonschema_rs.ValidationErrorKind.Type)]
     expected = [name for kind in kinds for name in kind.types]
