@@ -2,6 +2,7 @@
 
 from farhand.core import compiled
 from farhand.core.compiled import output_of, parameters_of
+from farhand.core.definition import Place
 from tests.core.story import ADD, make_tool
 
 
@@ -14,6 +15,14 @@ def test_one_pin_is_compiled_once() -> None:
 
 def test_another_schema_has_another_pin() -> None:
     assert parameters_of(make_tool(schema=ADD)) is not parameters_of(make_tool())
+
+
+def test_a_definition_from_outside_stays_under_the_bound_on_matching() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^.{1,100}$"}}}
+    long = {"a": "x" * 200_000}
+    foreign = parameters_of(make_tool(schema=schema, place=Place.CLIENT))
+    assert [problem.rule for problem in foreign.problems(long)] == ["work"]
+    assert [problem.rule for problem in parameters_of(make_tool(schema=schema)).problems(long)] == ["pattern"]
 
 
 def test_the_memory_is_bounded(monkeypatch) -> None:

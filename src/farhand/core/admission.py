@@ -11,9 +11,11 @@ from typing import cast
 
 import jsonschema_rs
 import msgspec
+from msgspec import structs
 
+from farhand.core.patterns import patterns_of, weigh
 from farhand.core.problem import Problem, json_type, pointer
-from farhand.core.schema_graph import Step, Token, graph_problems, subschemas
+from farhand.core.schema_graph import Step, graph_problems, subschemas
 from farhand.core.strict_json import MAX_DEPTH
 
 DRAFT_2020_12 = "https://json-schema.org/draft/2020-12/schema"
@@ -42,6 +44,10 @@ class AdmissionLimits(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True
     """Subschemas of one schema."""
     enum: int = 100
     pattern: int = 256
+    pattern_bytes: int = 1 << 18
+    """What all patterns of one schema may compile to, in bytes."""
+    matching: int = 1 << 29
+    """Bytes of compiled patterns times bytes of text, for one value; 2^29 can take 0.1 s."""
     cost: int = 10_000
     """Subschemas that references can make of the schema: what one value may cost."""
     json_depth: int = MAX_DEPTH
@@ -75,6 +81,8 @@ OWNER = AdmissionLimits(
     nodes=5000,
     enum=100_000,
     pattern=4096,
+    pattern_bytes=1 << 24,
+    matching=1 << 40,
     json_depth=256,
     whole_standard=True,
     plain_text=False,
@@ -82,6 +90,9 @@ OWNER = AdmissionLimits(
     require_description=False,
 )
 """For tools that the server's owner writes."""
+
+ADMITTED = structs.replace(OWNER, matching=OUTSIDE.matching)
+"""For definitions from outside that were admitted before, whatever the limits were then."""
 
 _JSON_TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
 _BAD_TYPE = "Invalid option: expected one of " + "|".join(f'"{name}"' for name in _JSON_TYPES)
@@ -98,9 +109,6 @@ _OUTSIDE_WORDS = _ONLY_2020_12 | frozenset(
     ]
 )
 _STEP_WORDS = _OUTSIDE_WORDS | frozenset({"$schema"})
-
-_PATTERNS = jsonschema_rs.RegexOptions(size_limit=1 << 20)
-"""The linear engine; a pattern that would compile to more than 1 MiB is refused."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _PLAIN = re.compile(r"[\x20-\x7e\n\t]*")
@@ -224,6 +232,7 @@ class _Walk:
         self.limits = limits
         self.found: list[Problem] = []
         self.draft_7 = False
+        self.pattern_bytes = limits.pattern_bytes
 
     def run(self, schema: object) -> None:
         if isinstance(schema, dict):
@@ -269,10 +278,8 @@ class _Walk:
 
     def _node(self, node: Mapping[str, object], path: str, step: Step) -> None:
         self._sizes(node, path)
-        for key, pattern in _patterns(node):
-            reason = _pattern_problem(pattern, self.limits)
-            if reason:
-                self._refuse(path + pointer(key), reason, "pattern")
+        for key, pattern in patterns_of(node):
+            self._pattern(pattern, path + pointer(key))
         if "$schema" in node:
             self._dialect(node["$schema"], path, step)
         if not self.limits.whole_standard:
@@ -281,6 +288,17 @@ class _Walk:
             self._type(node["type"], path + "/type")
         elif self.limits.require_type and not (node.keys() & _TYPE_STANDS) and (node or step is not Step.ADDITIONAL):
             self._refuse(path + "/type", _BAD_TYPE, "type")
+
+    def _pattern(self, pattern: str, path: str) -> None:
+        if len(pattern) > self.limits.pattern:
+            self._refuse(path, f"pattern is longer than {self.limits.pattern} characters", "pattern")
+            return
+        weight = weigh(pattern, self.pattern_bytes)
+        if weight is None:
+            message = "pattern cannot run in linear time, is too large, or is no regular expression"
+            self._refuse(path, message, "pattern")
+        # A refusal takes time too, up to that for all bytes that are left.
+        self.pattern_bytes -= self.pattern_bytes // 2 if weight is None else weight
 
     def _dialect(self, dialect: object, path: str, step: Step) -> None:
         known = (DRAFT_2020_12, DRAFT_7, DRAFT_2020_12 + "#", DRAFT_7[:-1])
@@ -317,27 +335,6 @@ class _Walk:
 
 def _levels(step: Step, depth: int, chain: int) -> tuple[int, int]:
     return (depth, chain + 1) if step is Step.IN_PLACE else (depth + 1, 1)
-
-
-def _patterns(node: Mapping[str, object]) -> Iterator[tuple[tuple[Token, ...], str]]:
-    pattern = node.get("pattern")
-    if isinstance(pattern, str):
-        yield ("pattern",), pattern
-    by_pattern = node.get("patternProperties")
-    if isinstance(by_pattern, dict):
-        for key in cast("dict[str, object]", by_pattern):
-            yield ("patternProperties", key), key
-
-
-def _pattern_problem(pattern: str, limits: AdmissionLimits) -> str | None:
-    if len(pattern) > limits.pattern:
-        return f"pattern is longer than {limits.pattern} characters"
-    # The meta-schema's own check takes lookahead and back references; only a compile with our engine tells.
-    try:
-        jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=_PATTERNS, offline=True)
-    except ValueError:
-        return "pattern cannot run in linear time, is too large, or is no regular expression"
-    return None
 
 
 @functools.cache

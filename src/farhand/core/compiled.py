@@ -1,11 +1,9 @@
 """The compiled schemas of definitions, found by pin: the same pin means the same schemas. A memory of pure results."""
 
-from collections.abc import Callable
-
 from msgspec import Raw
 
-from farhand.core.admission import OWNER
-from farhand.core.definition import Definition
+from farhand.core.admission import ADMITTED, OWNER
+from farhand.core.definition import Definition, Place
 from farhand.core.schema import Schema, compile_schema
 
 _MOST = 4096
@@ -15,18 +13,17 @@ _outputs: dict[str, Schema] = {}
 
 def parameters_of(definition: Definition) -> Schema:
     """What the tool's arguments are held against."""
-    return _find(_parameters, definition.pin, lambda: definition.parameters)
+    return _parameters.get(definition.pin) or _keep(_parameters, definition, definition.parameters)
 
 
 def output_of(definition: Definition) -> Schema:
     """What the tool's results are held against; only for a definition that has an output schema."""
-    return _find(_outputs, definition.pin, lambda: definition.output_json)
+    return _outputs.get(definition.pin) or _keep(_outputs, definition, definition.output_json)
 
 
-def _find(known: dict[str, Schema], pin: str, raw: Callable[[], Raw]) -> Schema:
-    schema = known.get(pin)
-    if schema is None:
-        if len(known) >= _MOST:
-            known.clear()
-        schema = known[pin] = compile_schema(bytes(raw()), OWNER)
+def _keep(known: dict[str, Schema], definition: Definition, raw: Raw) -> Schema:
+    if len(known) >= _MOST:
+        known.clear()
+    limits = OWNER if definition.place is Place.SERVER else ADMITTED
+    schema = known[definition.pin] = compile_schema(bytes(raw), limits)
     return schema

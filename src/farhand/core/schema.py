@@ -13,6 +13,7 @@ import jsonschema_rs
 from farhand.core.admission import MAX_PROBLEMS, OUTSIDE, AdmissionLimits, check_schema
 from farhand.core.content_cache import ContentCache
 from farhand.core.errors import UsageError
+from farhand.core.patterns import OPTIONS, Matching
 from farhand.core.problem import Problem, json_type, pointer
 from farhand.core.schema_graph import Token, is_recursive, subschemas
 from farhand.core.strict_json import BadJson, parse
@@ -46,7 +47,10 @@ class BadSchema(UsageError):
 class Schema:
     """One compiled schema. It is immutable and may be shared."""
 
-    __slots__ = ("_max_depth", "_max_values", "_required", "_unmeasured", "_validator", "_weight", "raw")
+    __slots__ = (
+        *("_matching", "_max_depth", "_max_matching", "_max_values", "_required", "_unmeasured"),
+        *("_validator", "_weight", "raw", "size"),
+    )
 
     def __init__(self, raw: bytes, schema: object, validator: jsonschema_rs.Validator, limits: AdmissionLimits) -> None:
         self.raw = raw
@@ -55,8 +59,15 @@ class Schema:
         self._max_depth = limits.instance_depth
         self._weight = _weight(schema)
         self._max_values = _MAX_WORK // self._weight
+        self._matching = Matching(schema)
+        self._max_matching = limits.matching
+        self.size = 4096 + 30 * len(raw) + 4 * self._matching.weight
+        """About how many bytes it holds: measured, 20 to 30 times its text, and its patterns beside."""
         # Only a recursive schema follows a value down, and only a heavy one can be slow: the others need no measuring.
-        light = limits.instance_bytes // 2 <= self._max_values
+        light = (
+            limits.instance_bytes // 2 <= self._max_values
+            and limits.instance_bytes * self._matching.weight <= self._max_matching
+        )
         self._unmeasured = light and not (limits.whole_standard and is_recursive(schema))
         required = cast("dict[str, object]", schema).get("required") if isinstance(schema, dict) else None
         self._required = cast("list[str]", required) if isinstance(required, list) else []
@@ -65,7 +76,7 @@ class Schema:
         """Whether `value`, made of what a JSON parser makes, fits."""
         if not self._unmeasured:
             values, too_deep = _measure(value, self._max_values, self._max_depth)
-            if too_deep or values > self._max_values:
+            if too_deep or self._is_too_large(value, values):
                 return False
         try:
             return self._validator.is_valid(value)
@@ -83,7 +94,7 @@ class Schema:
         values, too_deep = _measure(value, self._max_values, self._max_depth)
         if too_deep:
             return [((), f"is nested deeper than {self._max_depth} levels", "depth")]
-        if values > self._max_values:
+        if self._is_too_large(value, values):
             return [((), "is too large to be checked against this schema", "work")]
         try:
             if values > _MAX_REPORTED_VALUES or values * self._weight > _MAX_REPORTED_WORK:
@@ -98,6 +109,9 @@ class Schema:
             left = len(faults) - MAX_PROBLEMS
             faults[MAX_PROBLEMS:] = [((), f"and {left} more problems", "limit")]
         return faults
+
+    def _is_too_large(self, value: object, values: int) -> bool:
+        return values > self._max_values or self._matching.work(value) > self._max_matching
 
     def _first_error(self, value: object) -> list[jsonschema_rs.ValidationError]:
         try:
@@ -134,8 +148,7 @@ def compile_schema(raw: bytes, limits: AdmissionLimits = OUTSIDE) -> Schema:
             known = _compile(raw, limits)
         except BadSchema as error:
             known = error.problems
-        # Measured: a compiled validator holds 20 to 30 times its text; a refusal holds its problems.
-        _cache.put(key, known, 4096 + 30 * len(raw) if isinstance(known, Schema) else 1024 + 300 * len(known))
+        _cache.put(key, known, known.size if isinstance(known, Schema) else 1024 + 300 * len(known))
     if isinstance(known, Schema):
         return known
     raise BadSchema(known)
@@ -154,7 +167,7 @@ def _compile(raw: bytes, limits: AdmissionLimits) -> Schema:
             cast("dict[str, object]", schema),
             validate_formats=True,
             mask=_MASK,
-            pattern_options=jsonschema_rs.RegexOptions(size_limit=1 << 20),
+            pattern_options=OPTIONS,
             offline=True,
         )
     except ValueError as error:
