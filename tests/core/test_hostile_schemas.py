@@ -26,7 +26,7 @@ from farhand.core.schema import BadSchema, compile_schema
 raw, value, limits = eval(sys.stdin.read())
 start = time.perf_counter()
 try:
-    schema = compile_schema(json.dumps(raw).encode(), OWNER if limits == "owner" else OUTSIDE)
+    schema = compile_schema(json.dumps(raw, separators=(',', ':')).encode(), OWNER if limits == "owner" else OUTSIDE)
 except BadSchema as refusal:
     print("refused", refusal.problems[0].rule, end=" ")
 else:
@@ -172,6 +172,25 @@ def test_a_value_of_100_000_levels_does_not_kill_the_process(schema):
 )
 def test_exponential_schemas_are_refused_before_they_are_compiled(bomb):
     assert in_child(repr(REF_BOMBS[bomb]), "{}", "owner").startswith("refused")
+
+
+NAMES = [f"{at:x}" for at in range(2400)]
+
+
+@pytest.mark.parametrize(
+    ("items", "item"),
+    [
+        ({"type": "object", "required": NAMES}, {}),
+        ({"type": "object", "dependentRequired": {"a": NAMES}}, {"a": 1}),
+        ({"allOf": [{"type": "string", "minimum": 5, "maximum": 1, "multipleOf": 3, "enum": [2], "const": 9}] * 90}, 4),
+        ({"anyOf": [{"type": "string", "minimum": 5}] * 90}, 4),
+    ],
+)
+@pytest.mark.parametrize("count", [10, 990])
+def test_a_value_with_millions_of_errors_is_answered_with_some_of_them(items, item, count):
+    schema = {"type": "array", "items": items}
+    raw = f"__import__('json').loads({json.dumps(schema, separators=(',', ':'))!r})"
+    assert in_child(raw, f"[{item!r}] * {count}", seconds=3).startswith("answered False")
 
 
 def test_an_ordinary_tree_is_answered_at_any_depth():

@@ -23,10 +23,16 @@ __all__ = ["BadSchema", "Problem", "Schema", "argument_problems", "compile_schem
 CACHE_BYTES = 64 << 20
 # Errors are all made before the first can be read, at about 15 us each: 100,000 would hold up everybody for seconds.
 _MAX_REPORTED_VALUES = 2000
-_MAX_REPORTED_WORK = 200_000
+_MAX_REPORTED_ERRORS = 50_000
 # Values times subschemas. 130,000 numbers under 150 subschemas take 0.15 s; under 150 `multipleOf`, each 1e300, 80 s.
 _MAX_WORK = 3_000_000
 _HEAVY = 30
+_NEVER_FAILS = frozenset(
+    [
+        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"),
+        *("properties", "items", "prefixItems", "allOf", "required", "dependentRequired", "$schema", "$defs"),
+    ]
+)
 _MAX_TEXT = 200
 _MASK = "\0"
 
@@ -48,8 +54,8 @@ class Schema:
     """One compiled schema. It is immutable and may be shared."""
 
     __slots__ = (
-        *("_matching", "_max_depth", "_max_matching", "_max_values", "_required", "_unmeasured"),
-        *("_validator", "_weight", "raw", "size"),
+        *("_matching", "_max_depth", "_max_matching", "_max_values", "_reports", "_required", "_unmeasured"),
+        *("_validator", "raw", "size"),
     )
 
     def __init__(self, raw: bytes, schema: object, validator: jsonschema_rs.Validator, limits: AdmissionLimits) -> None:
@@ -57,8 +63,8 @@ class Schema:
         """The author's bytes, unchanged."""
         self._validator = validator
         self._max_depth = limits.instance_depth
-        self._weight = _weight(schema)
-        self._max_values = _MAX_WORK // self._weight
+        weight, self._reports = _weigh(schema)
+        self._max_values = _MAX_WORK // weight
         self._matching = Matching(schema)
         self._max_matching = limits.matching
         self.size = 4096 + 30 * len(raw) + 4 * self._matching.weight
@@ -70,7 +76,8 @@ class Schema:
         )
         self._unmeasured = light and not (limits.whole_standard and is_recursive(schema))
         required = cast("dict[str, object]", schema).get("required") if isinstance(schema, dict) else None
-        self._required = cast("list[str]", required) if isinstance(required, list) else []
+        names = cast("list[str]", required) if isinstance(required, list) else []
+        self._required = {name: at for at, name in enumerate(names)}
 
     def is_valid(self, value: object) -> bool:
         """Whether `value`, made of what a JSON parser makes, fits."""
@@ -97,13 +104,15 @@ class Schema:
         if self._is_too_large(value, values):
             return [((), "is too large to be checked against this schema", "work")]
         try:
-            if values > _MAX_REPORTED_VALUES or values * self._weight > _MAX_REPORTED_WORK:
+            if values > _MAX_REPORTED_VALUES or values * self._reports > _MAX_REPORTED_ERRORS:
                 errors = self._first_error(value)
             else:
                 errors = list(self._validator.iter_errors(value))
         except ValueError:
             return [((), "is not a JSON value", "json")]
-        faults = sorted(_faults_of(errors, value), key=lambda fault: self._rank(fault, value))
+        members = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+        places = {name: at for at, name in enumerate(members)}
+        faults = sorted(_faults_of(errors, value), key=lambda fault: self._rank(fault, places))
         faults = list(dict.fromkeys(faults)) or [((), "does not fit the schema", "schema")]
         if len(faults) > MAX_PROBLEMS:
             left = len(faults) - MAX_PROBLEMS
@@ -120,20 +129,18 @@ class Schema:
             return [error]
         return []
 
-    def _rank(self, fault: Fault, value: object) -> tuple[int, tuple[tuple[bool, int, str], ...]]:
+    def _rank(self, fault: Fault, places: Mapping[str, int]) -> tuple[int, tuple[tuple[bool, int, str], ...]]:
         path, message, rule = fault
-        place = tuple((False, token, "") if isinstance(token, int) else (True, 0, token) for token in path)
-        if len(path) != 1 or not isinstance(value, dict):
-            return 4, place
-        name = str(path[0])
-        if rule == "required":
-            return 0, ((False, self._required.index(name) if name in self._required else len(self._required), name),)
-        at = (False, list(cast("dict[str, object]", value)).index(name), "")
-        if rule in ("additionalProperties", "unevaluatedProperties"):
-            return 1, (at,)
-        if rule == "type":
-            return (3 if message.startswith("must be an integer") else 2), (at,)
-        return 4, place
+        if len(path) == 1 and rule == "required":
+            name = str(path[0])
+            return 0, ((False, self._required.get(name, len(self._required)), name),)
+        if len(path) == 1 and path[0] in places:
+            at = (False, places[str(path[0])], "")
+            if rule in ("additionalProperties", "unevaluatedProperties"):
+                return 1, (at,)
+            if rule == "type":
+                return (3 if message.startswith("must be an integer") else 2), (at,)
+        return 4, tuple((False, token, "") if isinstance(token, int) else (True, 0, token) for token in path)
 
 
 _cache: ContentCache[Schema | tuple[Problem, ...]] = ContentCache(CACHE_BYTES)
@@ -293,16 +300,31 @@ def _reason(rule: str, error: jsonschema_rs.ValidationError) -> str:
     return _cut(error.message.replace(f"{_MASK} ", "").replace(_MASK, "the value"))
 
 
-def _weight(schema: object) -> int:
-    """How many subschemas might look at one value, at most; those that reckon with decimals count for more."""
-    weight, rest = 1, [schema]
+def _weigh(schema: object) -> tuple[int, int]:
+    """How many subschemas might look at one value, and how many errors they might make of it, at most.
+
+    Subschemas that reckon with decimals count for more.
+    """
+    weight, reports, rest = 1, 1, [schema]
     while rest:
         node = rest.pop()
         if isinstance(node, dict):
             members = cast("dict[str, object]", node)
             weight += _HEAVY if "multipleOf" in members else 1
+            reports += _errors_of(members)
             rest.extend(item for _, item, _ in subschemas(members))
-    return weight
+    return weight, reports
+
+
+def _errors_of(node: Mapping[str, object]) -> int:
+    """One error for every word that can fail by itself, and one for every name that may be missing."""
+    names = [node.get("required"), *_values(node.get("dependentRequired")), *_values(node.get("dependencies"))]
+    missing = sum(len(cast("list[object]", item)) for item in names if isinstance(item, list))
+    return missing + len(node.keys() - _NEVER_FAILS)
+
+
+def _values(value: object) -> Iterable[object]:
+    return cast("dict[str, object]", value).values() if isinstance(value, dict) else ()
 
 
 def _measure(value: object, most: int, max_depth: int) -> tuple[int, bool]:
