@@ -56,18 +56,20 @@ class Matching:
     def __init__(self, schema: object) -> None:
         self.weight = _weight_below(schema)
         properties = cast("Json", schema).get("properties") if isinstance(schema, dict) else None
-        members = cast("Json", properties) if isinstance(properties, dict) else {}
         # One property's patterns see that property's texts only; all others may see any text.
-        self._own = {name: weight for name, item in members.items() if (weight := _weight_below(item))}
+        self._own: dict[str, int] = {}
+        if isinstance(properties, dict):
+            weights = ((name, _weight_below(item)) for name, item in cast("Json", properties).items())
+            self._own = {name: weight for name, weight in weights if weight}
         self._rest = self.weight - sum(self._own.values())
 
     def work(self, value: object) -> int:
         """An upper bound for this value."""
         if not isinstance(value, dict):
-            return self.weight * _text(value)
+            return self.weight and self.weight * _text(value)
         members = cast("dict[str, object]", value)
         own = sum(weight * _text(members[name]) for name, weight in self._own.items() if name in members)
-        return own + self._rest * _text(members)
+        return own + (self._rest and self._rest * _text(members))
 
 
 def _weight_below(schema: object) -> int:

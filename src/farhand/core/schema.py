@@ -12,10 +12,11 @@ import jsonschema_rs
 
 from farhand.core.admission import MAX_PROBLEMS, OUTSIDE, AdmissionLimits, check_schema
 from farhand.core.content_cache import ContentCache
+from farhand.core.effort import Size, measure, twins, weigh
 from farhand.core.errors import UsageError
 from farhand.core.patterns import OPTIONS, Matching
 from farhand.core.problem import Problem, json_type, pointer
-from farhand.core.schema_graph import Token, is_recursive, subschemas
+from farhand.core.schema_graph import Token, is_recursive
 from farhand.core.strict_json import BadJson, parse
 
 __all__ = ["BadSchema", "Problem", "Schema", "argument_problems", "compile_schema"]
@@ -24,15 +25,8 @@ CACHE_BYTES = 64 << 20
 # Errors are all made before the first can be read, at about 15 us each: 100,000 would hold up everybody for seconds.
 _MAX_REPORTED_VALUES = 2000
 _MAX_REPORTED_ERRORS = 50_000
-# Values times subschemas. 130,000 numbers under 150 subschemas take 0.15 s; under 150 `multipleOf`, each 1e300, 80 s.
+# Checks of one value. 130,000 numbers under 20 subschemas take 0.15 s.
 _MAX_WORK = 3_000_000
-_HEAVY = 30
-_NEVER_FAILS = frozenset(
-    [
-        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"),
-        *("properties", "items", "prefixItems", "allOf", "required", "dependentRequired", "$schema", "$defs"),
-    ]
-)
 _MAX_TEXT = 200
 _MASK = "\0"
 
@@ -54,8 +48,8 @@ class Schema:
     """One compiled schema. It is immutable and may be shared."""
 
     __slots__ = (
-        *("_matching", "_max_depth", "_max_matching", "_max_values", "_reports", "_required", "_unmeasured"),
-        *("_validator", "raw", "size"),
+        *("_matching", "_max_depth", "_max_matching", "_max_values", "_reports", "_required", "_uniques"),
+        *("_unmeasured", "_validator", "raw", "size"),
     )
 
     def __init__(self, raw: bytes, schema: object, validator: jsonschema_rs.Validator, limits: AdmissionLimits) -> None:
@@ -63,8 +57,10 @@ class Schema:
         """The author's bytes, unchanged."""
         self._validator = validator
         self._max_depth = limits.instance_depth
-        weight, self._reports = _weigh(schema)
-        self._max_values = _MAX_WORK // weight
+        weight = weigh(schema)
+        self._reports = weight.errors
+        self._uniques = weight.uniques
+        self._max_values = _MAX_WORK // weight.checks
         self._matching = Matching(schema)
         self._max_matching = limits.matching
         self.size = 4096 + 30 * len(raw) + 4 * self._matching.weight
@@ -72,6 +68,7 @@ class Schema:
         # Only a recursive schema follows a value down, and only a heavy one can be slow: the others need no measuring.
         light = (
             limits.instance_bytes // 2 <= self._max_values
+            and not self._uniques
             and limits.instance_bytes * self._matching.weight <= self._max_matching
         )
         self._unmeasured = light and not (limits.whole_standard and is_recursive(schema))
@@ -82,8 +79,8 @@ class Schema:
     def is_valid(self, value: object) -> bool:
         """Whether `value`, made of what a JSON parser makes, fits."""
         if not self._unmeasured:
-            values, too_deep = _measure(value, self._max_values, self._max_depth)
-            if too_deep or self._is_too_large(value, values):
+            size = measure(value, self._max_values, self._max_depth)
+            if size.too_deep or self._is_too_large(value, size):
                 return False
         try:
             return self._validator.is_valid(value)
@@ -98,20 +95,19 @@ class Schema:
 
     def faults(self, value: object) -> list[Fault]:
         """What is wrong with a value that is not valid, in order."""
-        values, too_deep = _measure(value, self._max_values, self._max_depth)
-        if too_deep:
+        size = measure(value, self._max_values, self._max_depth)
+        if size.too_deep:
             return [((), f"is nested deeper than {self._max_depth} levels", "depth")]
-        if self._is_too_large(value, values):
+        if self._is_too_large(value, size):
             return [((), "is too large to be checked against this schema", "work")]
         try:
-            if values > _MAX_REPORTED_VALUES or values * self._reports > _MAX_REPORTED_ERRORS:
+            if size.values > _MAX_REPORTED_VALUES or size.values * self._reports > _MAX_REPORTED_ERRORS:
                 errors = self._first_error(value)
             else:
                 errors = list(self._validator.iter_errors(value))
         except ValueError:
             return [((), "is not a JSON value", "json")]
-        members = cast("dict[str, object]", value) if isinstance(value, dict) else {}
-        places = {name: at for at, name in enumerate(members)}
+        places = _places(value)
         faults = sorted(_faults_of(errors, value), key=lambda fault: self._rank(fault, places))
         faults = list(dict.fromkeys(faults)) or [((), "does not fit the schema", "schema")]
         if len(faults) > MAX_PROBLEMS:
@@ -119,8 +115,12 @@ class Schema:
             faults[MAX_PROBLEMS:] = [((), f"and {left} more problems", "limit")]
         return faults
 
-    def _is_too_large(self, value: object, values: int) -> bool:
-        return values > self._max_values or self._matching.work(value) > self._max_matching
+    def _is_too_large(self, value: object, size: Size) -> bool:
+        return (
+            size.values > self._max_values
+            or self._matching.work(value) > self._max_matching
+            or (self._uniques > 0 and self._uniques * twins(size.large) > _MAX_WORK)
+        )
 
     def _first_error(self, value: object) -> list[jsonschema_rs.ValidationError]:
         try:
@@ -182,6 +182,11 @@ def _compile(raw: bytes, limits: AdmissionLimits) -> Schema:
         message = f"cannot be compiled: {getattr(error, 'message', 'unknown reason')}"
         raise BadSchema((Problem(pointer(path), message[:_MAX_TEXT], "compile"),)) from None
     return Schema(raw, schema, validator, limits)
+
+
+def _places(value: object) -> dict[str, int]:
+    members = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    return {name: at for at, name in enumerate(members)}
 
 
 def argument_problems(schema: Schema, value: object) -> tuple[Problem, ...]:
@@ -298,51 +303,3 @@ def _reason(rule: str, error: jsonschema_rs.ValidationError) -> str:
     if rule in _REASONS:
         return _REASONS[rule]
     return _cut(error.message.replace(f"{_MASK} ", "").replace(_MASK, "the value"))
-
-
-def _weigh(schema: object) -> tuple[int, int]:
-    """How many subschemas might look at one value, and how many errors they might make of it, at most.
-
-    Subschemas that reckon with decimals count for more.
-    """
-    weight, reports, rest = 1, 1, [schema]
-    while rest:
-        node = rest.pop()
-        if isinstance(node, dict):
-            members = cast("dict[str, object]", node)
-            weight += _HEAVY if "multipleOf" in members else 1
-            reports += _errors_of(members)
-            rest.extend(item for _, item, _ in subschemas(members))
-    return weight, reports
-
-
-def _errors_of(node: Mapping[str, object]) -> int:
-    """One error for every word that can fail by itself, and one for every name that may be missing."""
-    names = [node.get("required"), *_values(node.get("dependentRequired")), *_values(node.get("dependencies"))]
-    missing = sum(len(cast("list[object]", item)) for item in names if isinstance(item, list))
-    return missing + len(node.keys() - _NEVER_FAILS)
-
-
-def _values(value: object) -> Iterable[object]:
-    return cast("dict[str, object]", value).values() if isinstance(value, dict) else ()
-
-
-def _measure(value: object, most: int, max_depth: int) -> tuple[int, bool]:
-    """How much there is in `value`, counted up to a little above `most`; and whether it is too deep."""
-    count, level = 1, [value]
-    for _ in range(max_depth + 1):
-        below: list[object] = []
-        for item in level:
-            if isinstance(item, dict):
-                below.extend(cast("dict[str, object]", item).values())
-            elif isinstance(item, (list, tuple)):
-                below.extend(cast("list[object]", item))
-            elif isinstance(item, str):
-                count += len(item) >> 6
-            elif isinstance(item, float) and item and not 1e-30 < abs(item) < 1e30:
-                count += _HEAVY  # exact arithmetic on such numbers is slow
-        count += len(below)
-        if not below or count > most:
-            return count, False
-        level = below
-    return count, True
