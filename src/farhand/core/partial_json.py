@@ -40,6 +40,7 @@ class _Scan:
         self.text = text
         self.at = 0
         self.open: list[str] = []
+        self.closing = ""
         self.safe = (0, "")
 
     def run(self) -> str:
@@ -55,8 +56,8 @@ class _Scan:
         self.at = found.start() if found else len(self.text)
         return self.text[self.at : self.at + 1]
 
-    def _keep(self, closing: str = "") -> bool:
-        self.safe = (self.at, closing + "".join(_CLOSERS[bracket] for bracket in reversed(self.open)))
+    def _keep(self, quote: str = "") -> bool:
+        self.safe = (self.at, quote + self.closing)
         return True
 
     def _value(self) -> bool:
@@ -68,6 +69,7 @@ class _Scan:
         if sign in _CLOSERS and len(self.open) < MAX_DEPTH:
             self.at += 1
             self.open.append(sign)
+            self.closing = _CLOSERS[sign] + self.closing
             return self._keep()
         scalar = _SCALAR.match(self.text, self.at)
         if scalar is None:
@@ -90,6 +92,7 @@ class _Scan:
         if sign == _CLOSERS[self.open[-1]]:
             self.at += 1
             self.open.pop()
+            self.closing = self.closing[1:]
             return self._keep()
         if not first:
             if sign != ",":
