@@ -20,10 +20,15 @@ def test_a_value_put_again_counts_once():
     assert (cache.get("a"), cache.bytes) == (2, 60)
 
 
-def test_what_is_larger_than_the_cache_is_not_kept():
+def test_what_is_larger_than_the_cache_is_not_kept_and_drives_nothing_out():
     cache = ContentCache(100)
     cache.put("a", 1, 101)
     assert (cache.get("a"), cache.bytes, len(cache)) == (None, 0, 0)
+    cache.put("b", 2, 60)
+    cache.put("a", 1, 101)
+    assert (cache.get("a"), cache.get("b"), cache.bytes) == (None, 2, 60)
+    cache.put("b", 3, 101)
+    assert (cache.get("b"), cache.bytes) == (None, 0)
 
 
 def test_a_cleared_cache_is_empty():

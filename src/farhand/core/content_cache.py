@@ -24,11 +24,13 @@ class ContentCache(Generic[V]):
         return entry[0]
 
     def put(self, key: Hashable, value: V, size: int) -> None:
-        """Keep `value`, which holds about `size` bytes; the oldest make room for it."""
+        """Keep `value`, which holds about `size` bytes; the oldest make room for it, unless it is larger than all."""
         self._drop(key)
+        if size > self.max_bytes:
+            return
         self._kept[key] = (value, size)
         self.bytes += size
-        while self.bytes > self.max_bytes and self._kept:
+        while self.bytes > self.max_bytes:
             self._drop(next(iter(self._kept)))
 
     def clear(self) -> None:
