@@ -146,6 +146,58 @@ def test_every_refusal_has_its_path_and_its_text(value, path, message):
     assert problems(value) == [(path, message)]
 
 
+class Hostile(Exception):
+    """What an object raises that only looks like a value."""
+
+
+def hostile(*_):
+    raise Hostile
+
+
+LOOKS_LIKE = [
+    type("Text", (str,), {"encode": hostile})("[]"),
+    type("Bytes", (bytes,), {"__len__": hostile, "__bytes__": hostile})(b"[]"),
+    type("List", (list,), {"__iter__": hostile, "__len__": hostile})([1]),
+    type("Dict", (dict,), {"__iter__": hostile, "items": hostile})(a=1),
+    type("Class", (), {"__class__": property(hostile)})(),
+    type("Record", (), {"__dataclass_fields__": property(hostile)})(),
+    type("Fields", (), {"__dataclass_fields__": 5})(),
+    type("Number", (float,), {"__float__": hostile})("nan"),
+]
+
+
+def test_no_object_makes_the_safe_function_raise():
+    text, data, *others = LOOKS_LIKE
+    assert safe_validate_tool_definitions(text).success
+    assert safe_validate_tool_definitions(data).success
+    for value in (*others, (item for item in [1]), bytearray(b"[]"), 10**5000, [float("inf")]):
+        for taken in (value, [value], [tool(parameters=value)]):
+            assert not safe_validate_tool_definitions(taken).success
+
+
+def test_the_problems_of_one_definition_are_bounded_in_number_and_in_text():
+    many = [{**tool(), **{f"extra{at}": 0 for at in range(900)}}]
+    assert len(problems(many)) == 100
+    long = {"type": "object", "properties": {"k" * 7000: {"type": "object", "properties": {}}}}
+    long["properties"]["k" * 7000]["properties"] = {f"p{at}": {"type": "x", "y": 1} for at in range(20)}
+    found = problems([tool(parameters=long)])
+    assert 1 < len(found) < 10
+    assert len(problems([tool(parameters={"type": "object", "k" * 15_000: 1})])) == 1
+
+
+def test_a_refusal_takes_as_much_of_the_cache_as_its_problems(cache):
+    long = {"type": "object", "properties": {"k" * 7000: {"type": "x"}}}
+    assert problems([tool(parameters=long)])
+    assert cache.bytes > 2 * 7000
+    before = cache.bytes
+    assert problems([tool(parameters={"type": "object", "enum": ["x" * 17_000]})])
+    assert cache.bytes - before < 10_000
+
+
+def test_a_list_of_more_bytes_than_all_its_definitions_may_have_is_not_taken_apart():
+    assert problems(b"[" + b"0," * 600_000 + b"0]") == [("", "Too big: expected array to have <=1048576 bytes")]
+
+
 def test_problems_of_a_schema_lie_under_its_parameters():
     bad = tool(
         parameters={"type": "object", "properties": {"x": {"type": "text"}}, "not": {}},

@@ -14,14 +14,12 @@ import msgspec
 from msgspec import structs
 
 from farhand.core.patterns import patterns_of, weigh
-from farhand.core.problem import Problem, json_type, pointer
+from farhand.core.problem import MAX_PROBLEMS, Problem, first_of, json_type, pointer
 from farhand.core.schema_graph import Step, graph_problems, subschemas
 from farhand.core.strict_json import MAX_DEPTH
 
 DRAFT_2020_12 = "https://json-schema.org/draft/2020-12/schema"
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
-
-MAX_PROBLEMS = 100
 
 
 class AdmissionLimits(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
@@ -157,7 +155,7 @@ def check_schema(schema: object, limits: AdmissionLimits = OUTSIDE) -> tuple[Pro
     """Every reason why this schema is not taken, each with its path; empty if it is."""
     found = list(text_problems(schema, limits))
     if any(problem.rule in ("depth", "json") for problem in found):
-        return tuple(found)
+        return first_of(found)
     walk = _Walk(limits)
     walk.run(schema)
     found += walk.found
@@ -165,7 +163,7 @@ def check_schema(schema: object, limits: AdmissionLimits = OUTSIDE) -> tuple[Pro
         found += _meta_problems(schema)
     if not found and limits.whole_standard:
         found += graph_problems(schema, cost=limits.cost, chain=limits.chain)
-    return tuple(found[:MAX_PROBLEMS])
+    return first_of(found)
 
 
 def readable_size(value: object) -> int:

@@ -16,7 +16,7 @@ from msgspec import Raw
 from farhand.core.admission import OUTSIDE, AdmissionLimits, name_problem, readable_size, text_problems
 from farhand.core.content_cache import ContentCache
 from farhand.core.errors import UsageError
-from farhand.core.problem import Problem, json_type, pointer
+from farhand.core.problem import Problem, first_of, json_type, pointer
 from farhand.core.schema import BadSchema, compile_schema
 from farhand.core.strict_json import BadJson, parse
 
@@ -190,7 +190,7 @@ def check_definition(definition: Definition, limits: AdmissionLimits = OUTSIDE) 
     if definition.output is not None:
         reader.schema("output", definition.output, msgspec.json.decode(definition.output))
     if reader.problems:
-        raise InvalidToolDefinitions(tuple(reader.problems), what=f"definition of tool {definition.name!r}")
+        raise InvalidToolDefinitions(first_of(reader.problems), what=f"definition of tool {definition.name!r}")
 
 
 def validate_tool_definitions(
@@ -218,14 +218,14 @@ def safe_validate_tool_definitions(
 ) -> DefinitionsCheck:
     """The same, never raising: all problems of all definitions, with JSON Pointers into the given list."""
     try:
-        document = value if isinstance(value, bytes) else encoded(value)
-    except (TypeError, ValueError, OverflowError, RecursionError):
+        document = value if type(value) is bytes else encoded(value)
+    except Exception:  # noqa: BLE001  an object that imitates a list or a text runs code of its own
         return DefinitionsCheck(False, errors=(Problem("", "is not a JSON value", "json"),))
     key = (sha256(document).digest(), limits, source, place)
     known = _cache.get(key)
     if known is None:
         known = _read_list(document, limits, source, place)
-        _cache.put(key, known, 1024 + 2 * len(document) + 300 * len(known))
+        _cache.put(key, known, _held(known, document))
     if known and isinstance(known[0], Problem):
         return DefinitionsCheck(False, errors=cast("tuple[Problem, ...]", known))
     definitions = cast("tuple[Definition, ...]", known)
@@ -236,14 +236,25 @@ def safe_validate_tool_definitions(
 _cache: ContentCache[tuple[Definition, ...] | tuple[Problem, ...]] = ContentCache(CACHE_BYTES)
 
 
+def _held(known: tuple[Definition, ...] | tuple[Problem, ...], raw: bytes) -> int:
+    """About how many bytes an entry holds: a refusal its problems, a definition its schemas too."""
+    texts = sum(len(item.path) + len(item.message) for item in known if isinstance(item, Problem))
+    return 1024 + 300 * len(known) + (texts or 2 * len(raw))
+
+
 def encoded(value: object) -> bytes:
     """What came in as bytes: text as it is, anything else as JSON."""
-    return value.encode() if isinstance(value, str) else msgspec.json.encode(value)
+    if isinstance(value, bytes):
+        return bytes(memoryview(value))
+    return str.encode(value) if isinstance(value, str) else msgspec.json.encode(value)
 
 
 def _read_list(
     document: bytes, limits: AdmissionLimits, source: str, place: Place
 ) -> tuple[Definition, ...] | tuple[Problem, ...]:
+    most = limits.definition_bytes * limits.tools
+    if len(document) > most:
+        return (Problem("", f"Too big: expected array to have <={most} bytes", "definition_bytes"),)
     try:
         slices = msgspec.json.decode(document, type=list[Raw])
     except (ValueError, RecursionError):
@@ -259,7 +270,7 @@ def _read_list(
         known = _cache.get(key)
         if known is None:
             known = _read_one(raw, limits, source, place)
-            _cache.put(key, known, 1024 + 2 * len(raw) + 300 * len(known))
+            _cache.put(key, known, _held(known, raw))
         for item in known:
             if isinstance(item, Problem):
                 problems.append(Problem(f"/{at}{item.path}", item.message, item.rule))
@@ -367,7 +378,7 @@ def _read_one(
             slices = msgspec.json.decode(slices["function"], type=dict[str, Raw])
         reader.read(fields, slices)
     if reader.problems:
-        return tuple(reader.problems)
+        return first_of(reader.problems)
     return (make_definition(reader.fields, source=source, place=place),)
 
 
@@ -387,8 +398,9 @@ class _Reader:
             self._refuse(("type",), 'Invalid input: expected "function"', "type")
         if "function" not in value:
             return {key: item for key, item in value.items() if key != "type"}
-        for key in value.keys() - {"type", "function"}:
-            self._refuse((key,), f'Unrecognized key: "{key[:64]}"', "keyword")
+        for key in value:
+            if key not in ("type", "function"):
+                self._refuse((key,), f'Unrecognized key: "{key[:64]}"', "keyword")
         if "type" not in value:
             self._refuse(("type",), 'Invalid input: expected "function"', "type")
         inner = value["function"]

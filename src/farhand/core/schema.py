@@ -10,12 +10,12 @@ from typing import cast
 
 import jsonschema_rs
 
-from farhand.core.admission import MAX_PROBLEMS, OUTSIDE, AdmissionLimits, check_schema
+from farhand.core.admission import OUTSIDE, AdmissionLimits, check_schema
 from farhand.core.content_cache import ContentCache
 from farhand.core.effort import Size, measure, twins, weigh
 from farhand.core.errors import UsageError
 from farhand.core.patterns import OPTIONS, Matching
-from farhand.core.problem import Problem, json_type, pointer
+from farhand.core.problem import MAX_PROBLEMS, Problem, json_type, pointer
 from farhand.core.schema_graph import Token, is_recursive
 from farhand.core.strict_json import BadJson, parse
 
