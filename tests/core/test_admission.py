@@ -253,6 +253,7 @@ def test_hidden_characters_are_refused_everywhere(schema, path):
             "\u2028",
             "\u3164",
         ),
+        *("\u2065", "\ufff0", "\ufff8", "\U00016fe4", "\U0001d159"),
         *("\u115f", "\u034f", "e\u0301", "\u212b", "\u1100\u1161"),
     ],
 )

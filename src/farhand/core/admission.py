@@ -110,8 +110,11 @@ _STEP_WORDS = _OUTSIDE_WORDS | frozenset({"$schema"})
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _PLAIN = re.compile(r"[\x20-\x7e\n\t]*")
-# Letters and marks that are drawn as nothing, although Unicode does not call them format characters.
-_BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
+# Drawn as nothing, although Unicode does not call them format characters; those of the last line are not assigned.
+_BLANKS = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\U00016fe4\U0001d159"
+    "\u2065\ufff0\ufff1\ufff2\ufff3\ufff4\ufff5\ufff6\ufff7\ufff8"
+)
 
 
 def name_problem(name: object, limits: AdmissionLimits = OUTSIDE) -> str | None:
