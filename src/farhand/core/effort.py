@@ -50,7 +50,7 @@ def weigh(schema: object) -> Weight:
 
 def _division(divisor: object) -> int:
     # Done with exact fractions: 1e-300 has a denominator of 300 digits.
-    return 10 * _HEAVY if isinstance(divisor, float) and divisor < _TINY else _HEAVY
+    return 20 * _HEAVY if isinstance(divisor, float) and divisor < _TINY else _HEAVY
 
 
 def _errors_of(node: Mapping[str, object]) -> int:
