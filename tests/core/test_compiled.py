@@ -2,7 +2,9 @@
 
 from farhand.core import compiled
 from farhand.core.compiled import output_of, parameters_of
+from farhand.core.content_cache import ContentCache
 from farhand.core.definition import Place
+from farhand.core.schema import Schema
 from tests.core.story import ADD, make_tool
 
 
@@ -25,9 +27,11 @@ def test_a_definition_from_outside_stays_under_the_bound_on_matching() -> None:
     assert [problem.rule for problem in parameters_of(make_tool(schema=schema)).problems(long)] == ["pattern"]
 
 
-def test_the_memory_is_bounded(monkeypatch) -> None:
-    monkeypatch.setattr(compiled, "_MOST", 3)
-    monkeypatch.setattr(compiled, "_parameters", {})
-    for number in range(10):
-        parameters_of(make_tool(f"t{number}"))
-        assert len(compiled._parameters) <= 3
+def test_the_memory_is_bounded_by_bytes(monkeypatch) -> None:
+    kept: ContentCache[Schema] = ContentCache(1 << 20)
+    monkeypatch.setattr(compiled, "_parameters", kept)
+    for number in range(40):
+        schema = {"type": "object", "description": str(number), "properties": {"a": {"enum": ["x" * 3000]}}}
+        assert parameters_of(make_tool(schema=schema)).is_valid({})
+    assert 1 < len(kept) < 20
+    assert kept.bytes <= 1 << 20

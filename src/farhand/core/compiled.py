@@ -3,12 +3,13 @@
 from msgspec import Raw
 
 from farhand.core.admission import ADMITTED, OWNER
+from farhand.core.content_cache import ContentCache
 from farhand.core.definition import Definition, Place
 from farhand.core.schema import Schema, compile_schema
 
-_MOST = 4096
-_parameters: dict[str, Schema] = {}
-_outputs: dict[str, Schema] = {}
+# By bytes, not by count: 4,096 of the largest schemas that a client may bring would hold 2 GB.
+_parameters: ContentCache[Schema] = ContentCache(32 << 20)
+_outputs: ContentCache[Schema] = ContentCache(32 << 20)
 
 
 def parameters_of(definition: Definition) -> Schema:
@@ -21,9 +22,8 @@ def output_of(definition: Definition) -> Schema:
     return _outputs.get(definition.pin) or _keep(_outputs, definition, definition.output_json)
 
 
-def _keep(known: dict[str, Schema], definition: Definition, raw: Raw) -> Schema:
-    if len(known) >= _MOST:
-        known.clear()
+def _keep(known: ContentCache[Schema], definition: Definition, raw: Raw) -> Schema:
     limits = OWNER if definition.place is Place.SERVER else ADMITTED
-    schema = known[definition.pin] = compile_schema(bytes(raw), limits)
+    schema = compile_schema(bytes(raw), limits)
+    known.put(definition.pin, schema, schema.size)
     return schema
