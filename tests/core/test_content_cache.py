@@ -1,5 +1,8 @@
 """The cache is bounded by bytes and drops what was used longest ago."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 from farhand.core.content_cache import ContentCache
 
 
@@ -36,3 +39,21 @@ def test_a_cleared_cache_is_empty():
     cache.put("a", 1, 10)
     cache.clear()
     assert (cache.get("a"), cache.bytes, len(cache)) == (None, 0, 0)
+
+
+def test_threads_may_share_a_cache():
+    cache = ContentCache(40)
+
+    def work(offset):
+        for at in range(3000):
+            cache.get((at + offset) % 7)
+            cache.put((at * offset) % 7, at, 10)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(work, range(1, 5)))
+    finally:
+        sys.setswitchinterval(interval)
+    assert cache.bytes <= 40

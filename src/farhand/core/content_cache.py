@@ -17,11 +17,11 @@ class ContentCache(Generic[V]):
 
     def get(self, key: Hashable) -> V | None:
         """The value kept under `key`, which counts as a use, or None."""
-        entry = self._kept.get(key)
-        if entry is None:
+        try:
+            self._kept.move_to_end(key)
+            return self._kept[key][0]
+        except KeyError:  # never there, or another thread has just dropped it
             return None
-        self._kept.move_to_end(key)
-        return entry[0]
 
     def put(self, key: Hashable, value: V, size: int) -> None:
         """Keep `value`, which holds about `size` bytes; the oldest make room for it, unless it is larger than all."""
@@ -30,8 +30,9 @@ class ContentCache(Generic[V]):
             return
         self._kept[key] = (value, size)
         self.bytes += size
-        while self.bytes > self.max_bytes:
-            self._drop(next(iter(self._kept)))
+        while self.bytes > self.max_bytes and self._kept:
+            _, (_, dropped) = self._kept.popitem(last=False)
+            self.bytes = self.bytes - dropped if self._kept else 0  # threads may have counted one entry twice
 
     def clear(self) -> None:
         """Forget everything."""

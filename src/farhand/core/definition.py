@@ -218,7 +218,7 @@ def safe_validate_tool_definitions(
 ) -> DefinitionsCheck:
     """The same, never raising: all problems of all definitions, with JSON Pointers into the given list."""
     try:
-        document = value if type(value) is bytes else encoded(value)
+        document = encoded(value)
     except Exception:  # noqa: BLE001  an object that imitates a list or a text runs code of its own
         return DefinitionsCheck(False, errors=(Problem("", "is not a JSON value", "json"),))
     key = (sha256(document).digest(), limits, source, place)
@@ -244,6 +244,8 @@ def _held(known: tuple[Definition, ...] | tuple[Problem, ...], raw: bytes) -> in
 
 def encoded(value: object) -> bytes:
     """What came in as bytes: text as it is, anything else as JSON."""
+    if type(value) is bytes:
+        return value
     if isinstance(value, bytes):
         return bytes(memoryview(value))
     return str.encode(value) if isinstance(value, str) else msgspec.json.encode(value)

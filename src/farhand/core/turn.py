@@ -129,7 +129,7 @@ def advance(work: Work) -> None:
 def _dispatch_ready(work: Work, unsettled: list[Call]) -> None:
     limits = work.run.limits
     running = sum([call.state is _EXECUTING and call.place is not _CLIENT for call in unsettled])
-    gated = limits.gate == "turn" and any([call.undecided for call in unsettled])
+    gated = limits.gate == "turn" and any(call.undecided for call in unsettled)
     for call in unsettled:
         if not call.ready or call.not_before > work.at:
             continue
