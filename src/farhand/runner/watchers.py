@@ -49,7 +49,11 @@ class Watchers:
         elif self._watchers:
             self._telling = True
             for watcher in self._watchers:
-                self.tell_one(watcher, told)
+                try:
+                    for update in told:
+                        watcher(update)
+                except Exception as error:  # noqa: BLE001  whatever a watcher raises, the run goes on
+                    self._give_up(watcher, error)
             self._telling = False
             if self._later:
                 self.tell(self._later.popleft(), keep)
@@ -61,9 +65,12 @@ class Watchers:
         try:
             for update in told:
                 watcher(update)
-        except Exception as error:  # noqa: BLE001  whatever a watcher raises, the run goes on
-            logger.error("a watcher failed (%s) and is told nothing more", type(error).__name__)
-            self._remove(watcher)
+        except Exception as error:  # noqa: BLE001
+            self._give_up(watcher, error)
+
+    def _give_up(self, watcher: Watcher, error: Exception) -> None:
+        logger.error("a watcher failed (%s) and is told nothing more", type(error).__name__)
+        self._remove(watcher)
 
     def _remove(self, watcher: Watcher) -> None:
         self._watchers = [other for other in self._watchers if other is not watcher]
