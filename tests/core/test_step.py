@@ -232,6 +232,17 @@ def test_an_approval_is_used_once() -> None:
     assert story.dispatched == [(call, 1)]
 
 
+def test_an_approved_call_that_waits_for_its_place_cannot_be_denied() -> None:
+    story = Story(make_tool(approval=Approval.ALWAYS), limits=Limits(parallel=1))
+    first, second = story.reply(("t", {}), ("t", {}))
+    story.approve(first)
+    story.approve(second)
+    with pytest.raises(IllegalChange):
+        story.deny(second)
+    story.answer(first)
+    assert story.dispatched == [(first, 1), (second, 1)]
+
+
 def test_a_call_that_asked_nobody_cannot_be_approved() -> None:
     story = Story(make_tool())
     (call,) = story.reply(("t", {}))

@@ -183,7 +183,7 @@ def _denied(work: Work, event: Denied) -> None:
 
 def _decide(work: Work, call: Call, event: Approved | Denied, arguments: str) -> None:
     """Use the approval up, move the call, and remember the decision if it was meant to last."""
-    if call.approval is None:
+    if call.approval is None or call.state is not CallState.APPROVAL_REQUESTED:
         raise IllegalChange(f"call {call.id!r} does not wait for a person")
     remember = "" if event.remember is None else event.remember.value
     record = structs.replace(
