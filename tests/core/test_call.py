@@ -48,6 +48,11 @@ def test_a_call_runs_only_after_its_input_was_complete() -> None:
     assert [state for state, changes in TABLE.items() if Change.DISPATCH in changes] == [CallState.INPUT_COMPLETE]
 
 
+def test_a_call_succeeds_or_fails_only_while_it_runs() -> None:
+    for change in (Change.OK, Change.FAILED, Change.UNKNOWN):
+        assert [state for state, changes in TABLE.items() if change in changes] == [CallState.EXECUTING]
+
+
 def test_settling_takes_deadline_and_back_off_away() -> None:
     running = Call("c1", "label", "t", 1, state=CallState.EXECUTING, deadline=5, not_before=3)
     ended = settle(running, Outcome.OK, 9)

@@ -445,6 +445,23 @@ def test_a_failure_that_cannot_get_better_is_not_retried() -> None:
     assert story.call(call).outcome is Outcome.FAILED
 
 
+def test_a_failure_of_an_attempt_that_is_over_does_not_end_the_call() -> None:
+    story = Story(make_tool(effect=SideEffect.PURE, retries=1))
+    (call,) = story.reply(("t", {}))
+    story.fault(call)
+    with pytest.raises(IllegalChange):
+        story.fault(call, retryable=False)
+    story.fire(call, TimerKind.BACKOFF, after=1)
+    assert story.dispatched == [(call, 1), (call, 2)]
+
+
+def test_a_failure_of_a_call_that_is_still_judged_is_refused() -> None:
+    story = Story(make_tool(approval=Approval.JUDGED))
+    (call,) = story.reply(("t", {}))
+    with pytest.raises(IllegalChange):
+        story.fault(call)
+
+
 def test_a_back_off_that_rings_early_changes_nothing() -> None:
     story = Story(make_tool(effect=SideEffect.PURE, retries=1), limits=Limits(retry_delay=10))
     (call,) = story.reply(("t", {}))

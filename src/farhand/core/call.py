@@ -78,8 +78,6 @@ TABLE: Mapping[CallState, Mapping[Change, CallState]] = {
     CallState.INPUT_COMPLETE: {
         Change.ASK: CallState.APPROVAL_REQUESTED,
         Change.DISPATCH: CallState.EXECUTING,
-        Change.FAILED: _FAULT,
-        Change.TIMED_OUT: _FAULT,
         Change.UNAVAILABLE: _FAULT,
         Change.DENIED: _OFF,
         Change.CANCELLED: _OFF,
