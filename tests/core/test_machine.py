@@ -251,6 +251,7 @@ class Runs(RuleBasedStateMachine):
             assert self.story.run is before
             assert not fits
             return False
+        assert fits
         return True
 
     def fits(self, call: Call, event: Event) -> bool:
@@ -263,8 +264,10 @@ class Runs(RuleBasedStateMachine):
                 return call.state is CallState.APPROVAL_REQUESTED
             case ApprovalJudged():
                 return call.judging
+            case ClientAbsent():
+                return call.state is CallState.EXECUTING and not call.held_by and call.place is Place.CLIENT
             case _:
-                return False
+                raise AssertionError(event)
 
     def say(self, at: int, decide: Any, *args: Any, who: str = "ann", **keywords: Any) -> str | None:
         if not self.story.run.calls:

@@ -396,6 +396,15 @@ def test_a_call_is_taken_up_by_one_client() -> None:
         story.take(Claimed(story.at, call, 1, "tab-2"))
 
 
+@pytest.mark.parametrize("place", [Place.SERVER, Place.MCP, Place.A2A])
+def test_a_call_of_another_place_neither_looks_for_a_client_nor_is_taken_up_by_one(place: Place) -> None:
+    story = Story(make_tool(place=place))
+    (call,) = story.reply(("t", {}))
+    for event in (ClientAbsent(story.at, call, 1), Claimed(story.at, call, 1, "tab")):
+        with pytest.raises(IllegalChange):
+            story.take(event)
+
+
 # 5. `once` is never dispatched twice
 
 

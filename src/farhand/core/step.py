@@ -221,7 +221,7 @@ def _decide_alike(work: Work, memory: Memory, by: str) -> None:
 
 def _claimed(work: Work, event: Claimed) -> None:
     call = work.call(event.call_id, event.attempt)
-    if call.state is not CallState.EXECUTING or call.held_by:
+    if not _is_free(call):
         raise IllegalChange(f"call {call.id!r} is not free to be taken up")
     work.put(structs.replace(call, held_by=event.holder, dies=event.dies))
 
@@ -253,9 +253,14 @@ def _recover_executing(work: Work, call: Call, definition: Definition) -> None:
         work.put(move(call, Change.RELEASE, deadline=None, held_by="", dies=False))
 
 
+def _is_free(call: Call) -> bool:
+    """Whether any client may take the call up."""
+    return call.state is CallState.EXECUTING and call.place is Place.CLIENT and not call.held_by
+
+
 def _client_absent(work: Work, event: ClientAbsent) -> None:
     call, definition = _known(work, event.call_id, event.attempt)
-    if call.state is not CallState.EXECUTING or call.held_by:
+    if not _is_free(call):
         raise IllegalChange(f"call {call.id!r} does not look for a client")
     policy = definition.policy
     default = Absent.WAIT if policy.approval is not Approval.NEVER else Absent.FALLBACK
