@@ -986,6 +986,21 @@ def test_a_lasting_decision_holds_for_the_calls_that_wait_beside_it(yes: bool) -
     assert story.call(third).state is CallState.APPROVAL_REQUESTED
 
 
+@pytest.mark.parametrize("yes", [True, False])
+@pytest.mark.parametrize("needed", [True, False])
+def test_a_lasting_decision_holds_for_a_call_that_is_still_judged(yes: bool, needed: bool) -> None:
+    story = Story(make_tool(approval=Approval.JUDGED))
+    asked, judged = story.reply(("t", {}), ("t", {}))
+    story.take(ApprovalJudged(story.at, asked, needed=True))
+    if yes:
+        story.approve(asked, remember=Remember.TOOL)
+    else:
+        story.deny(asked, remember=Remember.TOOL)
+    story.take(ApprovalJudged(story.at, judged, needed))
+    assert story.call(judged).outcome is (None if yes else Outcome.DENIED)
+    assert ((judged, 1) in story.dispatched) is yes
+
+
 def test_calls_beyond_the_limit_of_calls_are_refused_in_the_same_turn() -> None:
     story = Story(make_tool(), limits=Limits(max_calls=1))
     first, second = story.reply(("t", {}), ("t", {}))

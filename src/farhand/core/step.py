@@ -56,6 +56,7 @@ from farhand.core.turn import (
     ask_approval,
     back_off,
     finish,
+    follow_memory,
     next_turn,
     recall,
     retry,
@@ -159,10 +160,11 @@ def _approval_judged(work: Work, event: ApprovalJudged) -> None:
     call, definition = _known(work, event.call_id)
     if not call.judging:
         raise IllegalChange(f"call {call.id!r} was not to be judged")
-    if event.needed:
-        ask_approval(work, call, definition)
-    else:
-        work.put(structs.replace(call, judging=False))
+    if not follow_memory(work, call):  # a person may have decided for good since the function was asked
+        if event.needed:
+            ask_approval(work, call, definition)
+        else:
+            work.put(structs.replace(call, judging=False))
     advance(work)
 
 

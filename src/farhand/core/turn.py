@@ -74,16 +74,25 @@ def route(work: Work, call: Call, definition: Definition) -> None:
     if approval is _NEVER:
         work.put(call)
         return
-    remembered = recall(work.run.memory, call)
-    if remembered is not None and not remembered.allow:
-        work.settle(call, Outcome.DENIED, reasons.denied_before())
-    elif remembered is not None:
-        work.put(call)
-    elif approval is Approval.JUDGED:
+    if follow_memory(work, call):
+        return
+    if approval is Approval.JUDGED:
         work.put(structs.replace(call, judging=True))
         work.effects.append(JudgeApproval(call.id))
     else:
         ask_approval(work, call, definition)
+
+
+def follow_memory(work: Work, call: Call) -> bool:
+    """Whether an earlier decision was meant to last for this call; then it holds."""
+    remembered = recall(work.run.memory, call)
+    if remembered is None:
+        return False
+    if remembered.allow:
+        work.put(structs.replace(call, judging=False))
+    else:
+        work.settle(call, Outcome.DENIED, reasons.denied_before())
+    return True
 
 
 def recall(memory: tuple[Memory, ...], call: Call) -> Memory | None:
