@@ -1044,6 +1044,24 @@ def test_what_was_surely_not_sent_is_sent_after_all_even_if_it_must_not_be_repea
     assert story.call(call).outcome is Outcome.OK
 
 
+def test_a_call_that_was_taken_up_was_sent_whatever_is_said() -> None:
+    story = Story(client())
+    (call,) = story.reply(("pick", {}))
+    story.take(Claimed(story.at, call, 1, "tab"))
+    story.take(Recovered(story.at, tuple(story.run.tools.values()), unsent=(call,)))
+    assert (story.dispatched, story.call(call).held_by) == ([(call, 1)], "tab")
+
+
+@pytest.mark.parametrize("place", [Place.SERVER, Place.CLIENT])
+def test_what_was_not_sent_is_not_sent_after_its_tool_changed_and_surely_did_not_happen(place: Place) -> None:
+    story = Story(make_tool(place=place))
+    (call,) = story.reply(("t", {}))
+    story.take(Recovered(story.at, (make_tool(place=place, schema=ADD),), unsent=(call,)))
+    assert story.dispatched == [(call, 1)]
+    assert story.call(call).outcome is Outcome.UNAVAILABLE
+    assert "so it was not run" in story.tool_messages[0].text
+
+
 def test_a_call_that_goes_on_after_a_failure_does_not_look_failed() -> None:
     story = Story(make_tool(effect=SideEffect.PURE, retries=1))
     (call,) = story.reply(("t", {}))

@@ -332,14 +332,16 @@ def _recovered(work: Work, event: Recovered) -> None:
         definition = before.definition_of(call)
         today = tools.get(call.tool)
         assert definition is not None
+        # Who has taken a call up was sent it, whatever is said.
+        unsent = call.state is CallState.EXECUTING and not call.held_by and call.id in event.unsent
         if today is None or today.pin != call.pin:
             pinned[call.pin] = definition
-            if call.state is not CallState.EXECUTING:
+            if unsent or call.state is not CallState.EXECUTING:
                 failure = reasons.tool_gone(call) if today is None else reasons.tool_changed(call)
                 work.settle(call, Outcome.UNAVAILABLE, failure)
                 continue
         offered = today is not None and today.pin == call.pin
-        if call.id in event.unsent and call.state is CallState.EXECUTING and offered:
+        if unsent:
             work.put(move(call, Change.RELEASE, deadline=None, held_by="", dies=False))
         else:
             _resume_call(work, call, definition, offered=offered)
