@@ -1,7 +1,7 @@
 """A run event by event: the rules of a call's life, without an event loop."""
 
 import pytest
-from msgspec import Raw, json
+from msgspec import Raw, json, structs
 
 from farhand.core.call import CallState, Outcome
 from farhand.core.definition import Absent, Approval, Place, SideEffect
@@ -291,6 +291,36 @@ def test_an_approval_is_bound_to_arguments_and_pin() -> None:
     assert record is not None
     assert record.pin == story.run.tools["t"].pin
     assert len(record.arguments_hash) == 64
+
+
+def test_nothing_but_what_was_approved_is_dispatched() -> None:
+    story = Story(make_tool(approval=Approval.ALWAYS, schema=ADD), limits=Limits(parallel=1))
+    first, second = story.reply(("t", {"n": 1}), ("t", {"n": 2}))
+    story.approve(first)
+    story.approve(second)
+    approved = story.run
+    written = approved.calls[second].arguments
+    changed = [written[:at] + "7" + written[at + 1 :] for at in range(len(written))]
+    for call in (
+        *(structs.replace(approved.calls[second], arguments=arguments) for arguments in changed),
+        structs.replace(approved.calls[second], pin="another"),
+    ):
+        stored = structs.replace(
+            approved, calls={**approved.calls, second: call}, pinned={"another": approved.tools["t"]}
+        )
+        run, effects = step(stored, Answered(story.at, first, 1, Raw(b"1")))
+        assert effects == (AskModel(2),)
+        assert run.calls[second].outcome is Outcome.UNAVAILABLE
+        assert "not the one that was approved" in run.messages[-1].text
+
+
+def test_arguments_that_change_before_the_decision_are_not_what_is_approved() -> None:
+    story = Story(make_tool(approval=Approval.ALWAYS, schema=ADD))
+    (call,) = story.reply(("t", {"n": 1}))
+    changed = structs.replace(story.call(call), arguments='{"n":1000}')
+    run, effects = step(structs.replace(story.run, calls={call: changed}), Approved(story.at, call, "ann"))
+    assert effects == (AskModel(2),)
+    assert run.calls[call].outcome is Outcome.UNAVAILABLE
 
 
 def test_an_approval_expires() -> None:

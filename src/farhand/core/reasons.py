@@ -57,6 +57,11 @@ def approval_expired() -> Failure:
     return Failure("approval_expired", "Nobody approved this call in time, so it was not run.")
 
 
+def approval_void(call: Call) -> Failure:
+    """What is stored of the call is not what a person agreed to."""
+    return Failure("approval_void", f"Tool '{call.tool}' was not run: the call is not the one that was approved.")
+
+
 def timed_out(call: Call, seconds: float, *, once: bool) -> Failure:
     """The tool did not answer in time."""
     who = "Client tool" if call.place is Place.CLIENT else "Tool"

@@ -170,31 +170,31 @@ def _approval_judged(work: Work, event: ApprovalJudged) -> None:
 
 def _approved(work: Work, event: Approved) -> None:
     call = work.call(event.call_id)
-    arguments = call.arguments
-    if event.arguments is not None and arguments_hash(event.arguments) != arguments_hash(arguments):
-        arguments = event.arguments
-    _decide(work, call, event, arguments)
+    edited = event.arguments
+    if edited is not None and arguments_hash(edited) == arguments_hash(call.arguments):
+        edited = None
+    _decide(work, call, event, edited)
     advance(work)
 
 
 def _denied(work: Work, event: Denied) -> None:
-    call = work.call(event.call_id)
-    _decide(work, call, event, call.arguments)
+    _decide(work, work.call(event.call_id), event)
     advance(work)
 
 
-def _decide(work: Work, call: Call, event: Approved | Denied, arguments: str) -> None:
+def _decide(work: Work, call: Call, event: Approved | Denied, edited: str | None = None) -> None:
     """Use the approval up, move the call, and remember the decision if it was meant to last."""
     if call.approval is None or call.state is not CallState.APPROVAL_REQUESTED:
         raise IllegalChange(f"call {call.id!r} does not wait for a person")
     remember = "" if event.remember is None else event.remember.value
-    record = structs.replace(
-        call.approval, arguments_hash=arguments_hash(arguments), by=event.by, decision="denied", remember=remember
-    )
+    record = structs.replace(call.approval, by=event.by, decision="denied", remember=remember)
     if isinstance(event, Approved):
         record = structs.replace(record, decision="approved", payload=event.payload)
-        written = call.arguments if arguments != call.arguments else None
-        work.put(move(call, Change.APPROVE, approval=record, deadline=None, arguments=arguments, written=written))
+        changes: dict[str, Any] = {}
+        if edited is not None:
+            record = structs.replace(record, arguments_hash=arguments_hash(edited))
+            changes = {"arguments": edited, "written": call.arguments}
+        work.put(move(call, Change.APPROVE, approval=record, deadline=None, **changes))
     else:
         record = structs.replace(record, reason=event.reason)
         work.settle(call, Outcome.DENIED, reasons.denied(event.reason), approval=record)

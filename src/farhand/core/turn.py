@@ -2,7 +2,7 @@
 
 from hashlib import sha256
 
-from msgspec import json, structs
+from msgspec import DecodeError, json, structs
 
 from farhand.core import reasons
 from farhand.core.call import ApprovalRecord, Call, CallState, Change, Outcome, move
@@ -139,14 +139,32 @@ def _dispatch_ready(work: Work, unsettled: list[Call]) -> None:
     limits = work.run.limits
     running = sum([call.state is _EXECUTING and call.place is not _CLIENT for call in unsettled])
     gated = limits.gate == "turn" and any(call.undecided for call in unsettled)
+    refused = False
     for call in unsettled:
         if not call.ready or call.not_before > work.at:
+            continue
+        if call.approval is not None and not is_as_approved(call):
+            work.settle(call, Outcome.UNAVAILABLE, reasons.approval_void(call))
+            refused = True
             continue
         if call.place is not _CLIENT:
             if gated or running >= limits.parallel:
                 continue
             running += 1
         dispatch(work, call)
+    if refused:
+        advance(work)
+
+
+def is_as_approved(call: Call) -> bool:
+    """Whether a person agreed to what is about to be sent. Between a decision and a dispatch a run may be stored."""
+    approval = call.approval
+    if approval is None or approval.decision != "approved" or approval.pin != call.pin:
+        return False
+    try:
+        return approval.arguments_hash == arguments_hash(call.arguments)
+    except DecodeError:
+        return False
 
 
 def dispatch(work: Work, call: Call) -> None:
