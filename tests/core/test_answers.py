@@ -202,6 +202,17 @@ def test_a_yes_to_other_arguments_than_those_shown_is_a_conflict() -> None:
     assert story.run.waiting
 
 
+def test_an_edit_of_what_was_shown_said_twice_counts_once() -> None:
+    story, call = asking()
+    record = story.call(call).approval
+    assert record is not None
+    edit = {"shown": record.arguments_hash, "arguments": '{"n":2}'}
+    assert say(story, answers.approve, call, **edit) is not None
+    assert say(story, answers.approve, call, **edit) is None
+    with pytest.raises(AnswerConflict):
+        say(story, answers.approve, call, shown=arguments_hash('{"n":2}'), arguments='{"n":2}')
+
+
 def test_an_edit_is_checked_and_the_approval_stays_open_to_a_right_one() -> None:
     story, call = asking()
     for wrong in ('{"n":-1}', '{"n":', "{}"):

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Raw, ValidationError, json
 
 from farhand.core import reasons
-from farhand.core.call import Call, CallState, Outcome
+from farhand.core.call import ApprovalRecord, Call, CallState, Outcome
 from farhand.core.compiled import output_of
 from farhand.core.definition import Definition, Place
 from farhand.core.errors import AnswerConflict, CallGone, InvalidAnswer, NotExpected, UnknownCall
@@ -18,7 +18,7 @@ from farhand.core.failure import Failure
 from farhand.core.messages import decode_parts, plain_value
 from farhand.core.run import Run
 from farhand.core.strict_json import BadJson, parse
-from farhand.core.turn import argument_failure
+from farhand.core.turn import argument_failure, arguments_hash
 
 
 def answer(
@@ -79,7 +79,7 @@ def approve(
     call = _owned(run, principal, call_id)
     if call.approval is None:
         raise NotExpected(f"call {call_id!r} does not wait for an approval")
-    if shown is not None and shown != call.approval.arguments_hash:
+    if shown is not None and shown != _shown(call, call.approval):
         raise AnswerConflict(f"call {call_id!r} has other arguments than the ones that were approved")
     if call.approval.decision == "approved" and _same_yes(call, arguments, payload, remember):
         return None
@@ -167,6 +167,11 @@ def _expect_executing(call: Call, attempt: int | None) -> None:
 def _is_over(call: Call, attempt: int | None) -> bool:
     """Whether `attempt`, or the newest one, has ended without settling the call."""
     return call.attempt > attempt if attempt is not None and call.open else call.state is CallState.INPUT_COMPLETE
+
+
+def _shown(call: Call, record: ApprovalRecord) -> str:
+    """The hash of what the person saw, also after an edit."""
+    return record.arguments_hash if call.written is None else arguments_hash(call.written)
 
 
 def _same_yes(call: Call, arguments: str | None, payload: Any, remember: Remember | None) -> bool:
