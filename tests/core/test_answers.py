@@ -267,6 +267,18 @@ def test_a_decision_after_the_approval_expired_is_gone() -> None:
             say(story, decide, call)
 
 
+def test_a_decision_after_the_approval_expired_is_gone_also_when_the_timer_is_late() -> None:
+    story, call = asking(approval_timeout=1)
+    story.at += 999
+    assert answers.approve(story.run, "ann", call, at=story.at) is not None
+    story.at += 1
+    for decide in (answers.approve, answers.deny):
+        with pytest.raises(CallGone):
+            say(story, decide, call)
+    story.fire(call)
+    assert story.call(call).outcome is Outcome.TIMED_OUT
+
+
 def test_a_call_that_asks_nobody_takes_no_decision() -> None:
     story, call = waiting()
     for decide in (answers.approve, answers.deny):

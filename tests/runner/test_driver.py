@@ -185,6 +185,22 @@ async def test_an_approval_expires_on_the_clock_while_the_callback_still_thinks(
     assert (run.calls[0].outcome, stopped.is_set(), clock.waiting) == (Outcome.TIMED_OUT, True, 0)
 
 
+async def test_an_approval_expires_although_the_callback_lets_no_timer_ring() -> None:
+    clock = VirtualClock()
+
+    @tool(needs_approval=True, approval_timeout=60)
+    async def wipe() -> None:
+        """Wipe."""
+        raise AssertionError
+
+    def ask(call: Call[Any, Any]) -> bool:
+        clock.advance(60)
+        return True
+
+    run = await Agent(scripted([Use("wipe"), "ok"]), tools=[wipe], clock=clock).run("hi", on_approval=ask)
+    assert (run.calls[0].outcome, run.status) == (Outcome.TIMED_OUT, "done")
+
+
 # Watchers
 
 

@@ -83,7 +83,7 @@ def approve(
         raise AnswerConflict(f"call {call_id!r} has other arguments than the ones that were approved")
     if call.approval.decision == "approved" and _same_yes(call, arguments, payload, remember):
         return None
-    _expect_undecided(call)
+    _expect_undecided(call, at)
     definition = run.definition_of(call)
     assert definition is not None
     if arguments is not None:
@@ -105,7 +105,7 @@ def deny(
         remember or "",
     ):
         return None
-    _expect_undecided(call)
+    _expect_undecided(call, at)
     return Denied(at, call_id, principal, reason, remember)
 
 
@@ -185,12 +185,14 @@ def _same_yes(call: Call, arguments: str | None, payload: Any, remember: Remembe
     )
 
 
-def _expect_undecided(call: Call) -> None:
+def _expect_undecided(call: Call, at: int) -> None:
     assert call.approval is not None
     if call.approval.decision:
         raise AnswerConflict(f"call {call.id!r} was {call.approval.decision} already")
     if call.outcome is not None:
         raise CallGone(f"call {call.id!r} has ended: {call.outcome}", call.outcome)
+    if call.approval.expires is not None and call.approval.expires <= at:  # its timer has not come yet
+        raise CallGone(f"call {call.id!r} was to be decided earlier", Outcome.TIMED_OUT)
 
 
 def _equal(one: bytes, other: bytes) -> bool:

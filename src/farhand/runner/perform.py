@@ -196,7 +196,9 @@ async def _ask_approval(driver: Driver, effect: AskApproval) -> None:
         return  # it was decided or called off before anybody was asked
     verdict = ask(driver.view(call))
     verdict = await verdict if inspect.isawaitable(verdict) else verdict
-    run, now, who = driver.state, driver.means.clock.now(), driver.state.principal
+    now = driver.means.clock.now()
+    driver.fire_overdue()  # whoever was asked may have taken longer than there was time, and let no timer ring
+    run, who = driver.state, driver.state.principal
     if run.calls[effect.call_id].state is not CallState.APPROVAL_REQUESTED:
         return
     try:
