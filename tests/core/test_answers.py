@@ -183,6 +183,13 @@ def test_one_client_claims_and_the_others_see_that_it_is_taken() -> None:
         say(story, answers.claim, call, "tab-2")
 
 
+def test_a_client_without_a_name_takes_no_call_up() -> None:
+    story, call = waiting()
+    with pytest.raises(InvalidAnswer):
+        say(story, answers.claim, call, "")
+    assert say(story, answers.claim, call, "tab-1") is not None
+
+
 def test_a_yes_counts_once() -> None:
     story, call = asking()
     record = story.call(call).approval

@@ -56,6 +56,8 @@ def fail(
 def claim(run: Run, principal: str, call_id: str, holder: str, *, at: int, dies: bool = False) -> Claimed | None:
     """One client takes a call up; the others see that it is taken."""
     call = _owned(run, principal, call_id)
+    if not holder:  # nobody's call looks just like that
+        raise InvalidAnswer("whoever takes a call up needs a name")
     _expect_executing(call, None)
     if call.held_by == holder:
         return None
