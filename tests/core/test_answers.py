@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec import json
 
 from farhand.core import answers
 from farhand.core.call import Outcome
@@ -109,6 +110,13 @@ def test_a_result_that_breaks_the_output_schema_is_refused_and_the_call_stays_op
     assert story.run.waiting
     say(story, answers.answer, call, b'{"n":1}')
     assert story.call(call).outcome is Outcome.OK
+
+
+def test_a_result_is_stored_as_it_is_read_back() -> None:
+    story, call = waiting()
+    say(story, answers.answer, call, b' \r\n{"a": 1}\t ')
+    assert json.decode(json.encode(story.run), type=type(story.run)) == story.run
+    assert story.tool_messages[0].text == '{"a": 1}'
 
 
 def test_a_result_that_is_too_large_is_refused() -> None:

@@ -39,7 +39,8 @@ def answer(
     failure = result_failure(run.definition_of(call), result, run.limits.result_bytes, multipart=multipart)
     if failure is not None:
         raise InvalidAnswer(failure.message, failure.problems)
-    return Answered(at, call_id, call.attempt, Raw(result), multipart)
+    # What stands around a value is lost when the run is stored; a run must not change by that.
+    return Answered(at, call_id, call.attempt, Raw(result.strip()), multipart)
 
 
 def fail(
