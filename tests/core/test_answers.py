@@ -175,6 +175,25 @@ def test_a_clients_failure_is_an_answer_too() -> None:
         say(story, answers.answer, call, b"1")
 
 
+@pytest.mark.parametrize("words", ["x" * 4095, "half a \ud83d"])
+def test_what_is_said_beside_a_result_can_be_stored_and_has_an_end(words: str) -> None:
+    story = Story(make_tool("pick", place=Place.CLIENT, approval=Approval.ALWAYS), limits=Limits(result_bytes=100))
+    approved, asked = story.reply(("pick", {}), ("pick", {}))
+    say(story, answers.approve, approved)
+    for decide, args, said in (
+        (answers.fail, (approved,), {"failure": Failure("x", words)}),
+        (answers.approve, (asked,), {"payload": words}),
+        (answers.deny, (asked,), {"reason": words}),
+        (answers.cancel_call, (approved,), {"reason": words}),
+        (answers.cancel_run, (), {"reason": words}),
+    ):
+        with pytest.raises(InvalidAnswer):
+            say(story, decide, *args, **said)
+    assert story.run.waiting
+    say(story, answers.fail, approved, Failure("x", "x" * 4000))
+    assert story.call(approved).outcome is Outcome.FAILED
+
+
 def test_a_client_cannot_answer_for_a_server_tool_or_before_an_approval() -> None:
     story = Story(make_tool(), make_tool("pick", place=Place.CLIENT, approval=Approval.ALWAYS))
     server, unapproved = story.reply(("t", {}), ("pick", {}))

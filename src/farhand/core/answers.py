@@ -20,6 +20,9 @@ from farhand.core.run import Run
 from farhand.core.strict_json import BadJson, parse
 from farhand.core.turn import argument_failure, arguments_hash
 
+REASON_BYTES = 4096
+"""So much may be said beside a result even where results have to be smaller."""
+
 
 def answer(
     run: Run,
@@ -48,6 +51,7 @@ def fail(
 ) -> Faulted | None:
     """A client's word that its call failed."""
     call = _owned(run, principal, call_id)
+    _expect_words(run, failure)
     if call.failure == failure and (call.outcome is Outcome.FAILED or _is_over(call, attempt)):
         return None
     _expect_executing(call, attempt)
@@ -80,6 +84,7 @@ def approve(
 ) -> Approved | None:
     """A person's yes. `arguments` are edited ones; `shown` is the hash of the arguments the person saw."""
     call = _owned(run, principal, call_id)
+    _expect_words(run, payload)
     if call.approval is None:
         raise NotExpected(f"call {call_id!r} does not wait for an approval")
     if shown is not None and shown != _shown(call, call.approval):
@@ -101,6 +106,7 @@ def deny(
 ) -> Denied | None:
     """A person's no."""
     call = _owned(run, principal, call_id)
+    _expect_words(run, reason)
     if call.approval is None:
         raise NotExpected(f"call {call_id!r} does not wait for an approval")
     if call.approval.decision == "denied" and (call.approval.reason, call.approval.remember) == (
@@ -115,6 +121,7 @@ def deny(
 def cancel_call(run: Run, principal: str, call_id: str, *, at: int, reason: str = "") -> CallCancelled | None:
     """Call one call off."""
     call = _owned(run, principal, call_id)
+    _expect_words(run, reason)
     if call.outcome is Outcome.CANCELLED:
         return None
     if call.outcome is not None:
@@ -126,6 +133,7 @@ def cancel_run(run: Run, principal: str, *, at: int, reason: str = "") -> RunCan
     """Call the run off; a run that has ended stays as it is."""
     if principal != run.principal:
         raise UnknownCall("there is no such run")
+    _expect_words(run, reason)
     return None if run.ending is not None else RunCancelled(at, reason)
 
 
@@ -154,6 +162,17 @@ def _owned(run: Run, principal: str, call_id: str) -> Call:
     if call is None or principal != run.principal:
         raise UnknownCall("there is no such call")
     return call
+
+
+def _expect_words(run: Run, said: Any) -> None:
+    """What is said beside a result is stored and read too: it can be written down, and has an end."""
+    try:
+        size = len(json.encode(said))
+    except (UnicodeError, TypeError) as error:
+        raise InvalidAnswer("what was said cannot be written down") from error
+    most = max(run.limits.result_bytes, REASON_BYTES)
+    if size > most:
+        raise InvalidAnswer(f"what was said has {size} bytes; {most} are allowed")
 
 
 def _expect_executing(call: Call, attempt: int | None) -> None:
