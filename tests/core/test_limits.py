@@ -21,6 +21,12 @@ from farhand.core.limits import Limits
         {"gate": "bogus"},
         {"max_turns": "5"},
         {"calls_per_turn": True},
+        {"grace": True},
+        {"max_turns": 2.5},
+        {"result_bytes": 1e6},
+        {"absent_retries": 0.5},
+        {"retry_delay": 1e300},
+        {"server_timeout": 1e12},
     ],
 )
 def test_a_limit_that_means_nothing_is_refused(wrong: dict[str, Any]) -> None:

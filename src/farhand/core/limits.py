@@ -1,10 +1,10 @@
 """How far a run may go, and how long anything may take. Settings of the server's owner, stored with each run."""
 
-import math
 from typing import Literal
 
 from msgspec import Struct
 
+from farhand.core.definition import MAX_TIMEOUT
 from farhand.core.errors import UsageError
 
 
@@ -49,28 +49,32 @@ class Limits(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     def __post_init__(self) -> None:
         if self in _SEEN:
             return  # a stored run brings them again and again
-        for name, least in _LEAST.items():
+        for name, least in _COUNTS.items():
             value = getattr(self, name)
-            if value is not None and not (_is_number(value) and value >= least):
-                raise UsageError(f"Limits.{name} is {value!r}; it must be a number, {least} at least")
+            if value is not None and not (type(value) is int and value >= least):
+                raise UsageError(f"Limits.{name} is {value!r}; it must be a whole number, {least} at least")
+        for name in _TIMES:
+            value = getattr(self, name)
+            if value is not None and not (_is_number(value) and 0 <= value <= MAX_TIMEOUT):
+                raise UsageError(f"Limits.{name} is {value!r}; it must be a number of seconds, {MAX_TIMEOUT} at most")
         if self.gate not in ("call", "turn"):
             raise UsageError(f"Limits.gate is {self.gate!r}; it must be 'call' or 'turn'")
 
 
 _SEEN: list[Limits] = []
-_LEAST = {
+_COUNTS = {
     **dict.fromkeys(
         ("max_turns", "calls_per_turn", "parallel", "argument_bytes", "result_bytes", "reply_characters"), 1
     ),
-    **dict.fromkeys(("max_calls", "input_tokens", "output_tokens", "total_tokens", "output_repairs"), 0),
     **dict.fromkeys(
-        ("server_timeout", "client_timeout", "approval_timeout", "grace", "retry_delay", "absent_retries"), 0
+        ("max_calls", "input_tokens", "output_tokens", "total_tokens", "output_repairs", "absent_retries"), 0
     ),
 }
+_TIMES = ("server_timeout", "client_timeout", "approval_timeout", "grace", "retry_delay")
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 _SEEN.append(Limits())
