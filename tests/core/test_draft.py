@@ -121,6 +121,11 @@ def test_a_stream_that_ends_early_is_no_reply() -> None:
         [Done("end_turn")],
         [TextDelta("x" * 60), ReasoningDelta("x" * 60)],
         [ToolStart(0, "t"), ToolArgsDelta(0, "x" * 101)],
+        [ToolStart(0, "t"), ToolArgsDelta(0, "x"), ToolEnd(0, "x" * 101)],
+        [ToolStart(0, "t" * 101)],
+        [ToolStart(0, "t", "x" * 101)],
+        [*(ToolStart(index, "") for index in range(100)), ToolStart(100, "")],
+        [ReasoningDelta("", "x" * 101)],
     ],
 )
 def test_what_cannot_be_text_or_has_no_end_is_found_out(pieces: list[object]) -> None:

@@ -129,6 +129,7 @@ class Draft:
         offset = self._reasoning_length
         self._reasoning.append(piece)
         self._reasoning_length = offset + self._count(piece.text)
+        self._count(piece.opaque)
         return ReasoningStreamed(self._seq, at, self._turn, offset, piece.text)
 
     def _start(self, piece: ToolStart, at: int, call_id: str) -> Update:
@@ -136,6 +137,7 @@ class Draft:
             raise ModelBroke(f"two calls have index {piece.index}")
         if not (piece.name.isascii() and piece.label.isascii()):
             self._check(piece.name + piece.label)
+        self._count(f"{piece.name}{piece.label} ")  # a call without any name takes room as well
         self._calls[piece.index] = Call(call_id, piece.label, piece.name, self._turn, created=at)
         self._streamed[piece.index] = 0
         return CallNamed(self._seq, at, call_id, piece.name, self._turn)
@@ -146,7 +148,9 @@ class Draft:
         if not piece.arguments.isascii():
             self._check(piece.arguments)
         self._requests[piece.index] = CallRequest(call.id, call.label, call.tool, piece.arguments)
-        if self._streamed[piece.index] or not piece.arguments:
+        streamed = self._streamed[piece.index]
+        if streamed or not piece.arguments:
+            self._count(piece.arguments[streamed:])
             return None
         return self._more(call, piece.index, piece.arguments, at)
 

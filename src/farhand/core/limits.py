@@ -40,7 +40,7 @@ class Limits(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     absent_retries: int = 3
     """Dispatches of a call whose tool says `absent="retry"`."""
     reply_characters: int = 4_194_304
-    """Text and arguments of one reply; a model that says more has failed."""
+    """Text, thinking, and calls with their names and arguments, of one reply; a model that says more has failed."""
     argument_bytes: int = 262_144
     result_bytes: int = 1_048_576
     output_repairs: int = 2
