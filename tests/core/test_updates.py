@@ -7,6 +7,7 @@ from farhand.core.definition import Approval, Place, SideEffect
 from farhand.core.events import CallCancelled, Claimed, Lost, Remember, RunCancelled, TimerKind
 from farhand.core.limits import Limits
 from farhand.core.updates import (
+    CallClaimed,
     CallEnded,
     CallExecuting,
     CallReady,
@@ -207,6 +208,15 @@ def test_a_late_watcher_is_told_where_the_run_stands() -> None:
     late = [type(update).__name__ for update in current(story.run, 9)]
     assert late == ["CallWaiting", "CallExecuting", "CallExecuting", "CallReady"]
     assert {update.seq for update in current(story.run, 9)} == {9}
+
+
+def test_a_late_watcher_is_told_that_a_call_is_taken() -> None:
+    story = Story(make_tool(place=Place.CLIENT))
+    free, taken = story.reply(("t", {}), ("t", {}))
+    story.take(Claimed(story.at, taken, 1, "tab"))
+    claims = [update for update in current(story.run, 9) if isinstance(update, CallClaimed)]
+    assert [(update.seq, update.call_id, update.holder) for update in claims] == [(9, taken, "tab")]
+    assert story.call(free).held_by == ""
 
 
 def test_a_late_watcher_is_told_that_a_run_waits_or_has_ended() -> None:

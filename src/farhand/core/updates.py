@@ -305,6 +305,8 @@ def current(run: Run, seq: int) -> list[Update]:
             out.append(_call_waiting(call, run.updated, seq))
         elif call.state is CallState.EXECUTING:
             out.append(_call_executing(run, call, run.updated, seq))
+            if call.held_by:
+                out.append(CallClaimed(seq, run.updated, call.id, call.attempt, call.held_by))
         else:
             out.append(CallReady(seq, run.updated, call.id, call.tool, call.turn, call.place, call.arguments))
     if run.ending is not None:
