@@ -126,6 +126,9 @@ def test_a_stream_that_ends_early_is_no_reply() -> None:
         [ToolStart(0, "t", "x" * 101)],
         [*(ToolStart(index, "") for index in range(100)), ToolStart(100, "")],
         [ReasoningDelta("", "x" * 101)],
+        [Usage(-5)],
+        [Usage(5, 1.5)],
+        [Usage(5, None)],
     ],
 )
 def test_what_cannot_be_text_or_has_no_end_is_found_out(pieces: list[object]) -> None:

@@ -4,6 +4,8 @@ It is not part of a run and not stored: a crash in mid-reply drops it and the mo
 the same table as all others. Text is kept in pieces and joined once.
 """
 
+from msgspec import structs
+
 from farhand.core.call import Call, CallState, Change, Outcome, move, settle
 from farhand.core.errors import ModelBroke
 from farhand.core.events import Replied
@@ -74,7 +76,7 @@ class Draft:
                 case ReasoningDelta():
                     return self._add_reasoning(piece, at)
                 case Usage():
-                    self._usage += piece
+                    self._add_usage(piece)
                 case Done():
                     self._close(piece)
                 case _:
@@ -131,6 +133,13 @@ class Draft:
         self._reasoning_length = offset + self._count(piece.text)
         self._count(piece.opaque)
         return ReasoningStreamed(self._seq, at, self._turn, offset, piece.text)
+
+    def _add_usage(self, piece: Usage) -> None:
+        """Tokens are counted up: a number below zero would put a limit of tokens off."""
+        for used in structs.astuple(piece):
+            if type(used) is not int or used < 0:
+                raise ModelBroke(f"{used!r} is no number of tokens")
+        self._usage += piece
 
     def _start(self, piece: ToolStart, at: int, call_id: str) -> Update:
         if piece.index in self._calls:
