@@ -40,3 +40,4 @@ def test_a_call_without_an_outcome_is_closed_before_the_conversation_goes_on() -
 def test_a_conversation_that_ends_in_a_call_is_closed_too() -> None:
     messages = closed([said("a"), asked("c1")])
     assert isinstance(messages[-1], ToolMessage)
+    assert [type(message) for message in closed([asked("c1")])] == [AssistantMessage, ToolMessage]

@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 
 from farhand.core.call import Outcome
 from farhand.core.failure import Failure
-from farhand.core.messages import AssistantMessage, CallRequest, Message, ToolMessage
+from farhand.core.messages import AssistantMessage, CallRequest, Message, ToolMessage, UserMessage
 
 _SUPERSEDED = Failure("superseded", "The conversation went on before this call had ended.")
 
 
 def closed(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The messages, with an outcome for every call that has none. Calls of a history are told, never run."""
-    if len(messages) == 1:
+    if len(messages) == 1 and isinstance(messages[0], UserMessage):
         return tuple(messages)
     told = {message.call_id for message in messages if isinstance(message, ToolMessage)}
     return tuple(_close(messages, told))
