@@ -204,7 +204,8 @@ def test_a_client_cannot_answer_for_a_server_tool_or_before_an_approval() -> Non
 
 def test_one_client_claims_and_the_others_see_that_it_is_taken() -> None:
     story, call = waiting()
-    assert say(story, answers.claim, call, "tab-1") is not None
+    assert say(story, answers.claim, call, "tab-1", dies=True) is not None
+    assert (story.call(call).held_by, story.call(call).dies) == ("tab-1", True)
     assert say(story, answers.claim, call, "tab-1") is None
     with pytest.raises(AnswerConflict):
         say(story, answers.claim, call, "tab-2")
@@ -249,7 +250,8 @@ def test_an_edit_of_what_was_shown_said_twice_counts_once() -> None:
 
 def test_an_edit_is_checked_and_the_approval_stays_open_to_a_right_one() -> None:
     story, call = asking()
-    for wrong in ('{"n":-1}', '{"n":', "{}"):
+    too_large = '{"n":1' + " " * story.run.limits.argument_bytes + "}"
+    for wrong in ('{"n":-1}', '{"n":', "{}", too_large):
         with pytest.raises(InvalidAnswer):
             say(story, answers.approve, call, arguments=wrong)
     assert story.run.waiting
@@ -272,9 +274,12 @@ def test_a_no_counts_once() -> None:
 @pytest.mark.parametrize("more", [{"payload": {"a": 2}}, {"remember": Remember.TOOL}, {"arguments": '{"n":3}'}])
 def test_a_yes_that_says_more_than_the_first_is_no_repeat(more: dict[str, Any]) -> None:
     story, call = asking()
-    said = {"payload": {"a": 1}, "arguments": '{"n":2}'}
+    said: dict[str, Any] = {"payload": {"a": 1, "b": 2}, "arguments": '{"n":2}'}
     say(story, answers.approve, call, **said)
-    assert say(story, answers.approve, call, **said) is None
+    record = story.call(call).approval
+    assert record is not None
+    assert (record.by, record.payload) == ("ann", said["payload"])
+    assert say(story, answers.approve, call, **(said | {"payload": {"b": 2, "a": 1}})) is None
     with pytest.raises(AnswerConflict):
         say(story, answers.approve, call, **(said | more))
     with pytest.raises(AnswerConflict):

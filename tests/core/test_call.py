@@ -54,6 +54,7 @@ def test_a_call_succeeds_or_fails_only_while_it_runs() -> None:
 
 
 def test_settling_takes_deadline_and_back_off_away() -> None:
-    running = Call("c1", "label", "t", 1, state=CallState.EXECUTING, deadline=5, not_before=3)
+    running = Call("c1", "label", "t", 1, state=CallState.EXECUTING, deadline=5, not_before=3, judging=True)
     ended = settle(running, Outcome.OK, 9)
+    assert not ended.undecided
     assert (ended.deadline, ended.not_before, ended.settled, ended.open) == (None, 0, 9, False)

@@ -117,6 +117,7 @@ def test_a_stream_that_ends_early_is_no_reply() -> None:
         [ToolStart(0, "\ud83d")],
         [ToolStart(0, "t"), ToolArgsDelta(0, "\ud83d")],
         [ToolStart(0, "t"), ToolEnd(0, "\ud83d")],
+        [ToolStart(0, "t"), ToolArgsDelta(0, "x"), ToolEnd(0, "\ud83d")],
         [ToolStart(0, "t"), ToolEnd(0, {"a": 1})],
         [Done("end_turn")],
         [TextDelta("x" * 60), ReasoningDelta("x" * 60)],

@@ -342,6 +342,18 @@ def test_the_time_of_a_decision_is_not_the_time_of_running() -> None:
     assert story.call(call).deadline == story.at + 5_000
 
 
+@pytest.mark.parametrize("remember", [None, Remember.TOOL])
+def test_the_time_of_a_decision_is_over_once_it_is_made_also_for_a_call_in_line(remember: Remember | None) -> None:
+    story = Story(make_tool(approval=Approval.ALWAYS, approval_timeout=1, timeout=9), limits=Limits(parallel=1))
+    first, second = story.reply(("t", {}), ("t", {}))
+    story.approve(first, remember=remember)
+    if remember is None:
+        story.approve(second)
+    story.fire(second, after=1)
+    story.answer(first)
+    assert story.dispatched == [(first, 1), (second, 1)]
+
+
 @pytest.mark.parametrize("scope", list(Remember))
 def test_a_remembered_yes_lets_the_next_call_through(scope: Remember) -> None:
     story = Story(make_tool(approval=Approval.ALWAYS, schema=ADD))
@@ -636,6 +648,13 @@ def test_a_limit_of_calls_ends_like_a_limit_of_turns() -> None:
     assert story.effects == (AskModel(2, tools=False),)
 
 
+def test_the_limit_that_was_reached_first_is_the_one_that_is_told() -> None:
+    story = Story(make_tool(), limits=Limits(max_calls=1, max_turns=2))
+    story.answer(story.reply(("t", {}))[0])
+    story.reply(("t", {}))
+    assert (story.run.ending, story.run.limit) == (Ending.LIMIT, "max_calls")
+
+
 @pytest.mark.parametrize("limit", ["input_tokens", "output_tokens", "total_tokens"])
 def test_a_limit_of_tokens_ends_without_asking_again(limit: str) -> None:
     story = Story(make_tool(), limits=Limits(**{limit: 10}))
@@ -736,6 +755,15 @@ def test_a_client_that_comes_within_the_grace_period_keeps_the_call() -> None:
         story.take(ClientAbsent(story.at, call, 1))
 
 
+def test_a_grace_period_ends_with_its_attempt() -> None:
+    story = Story(client(effect=SideEffect.PURE, retries=1))
+    (call,) = story.reply(("pick", {}))
+    story.take(ClientAbsent(story.at, call, 1))
+    story.fault(call)
+    story.fire(call, TimerKind.GRACE, after=5)
+    assert story.call(call).open
+
+
 def test_the_fallback_message_is_a_setting() -> None:
     story = Story(client(fallback="{0} is off, {tool}!"))
     (call,) = story.reply(("pick", {}))
@@ -757,6 +785,7 @@ def test_absent_fail_ends_the_run() -> None:
     call, other = story.reply(("pick", {}), ("t", {}))
     story.take(ClientAbsent(story.at, call, 1))
     assert (story.run.ending, story.call(other).outcome) == (Ending.FAILED, Outcome.CANCELLED)
+    assert story.effects == (Withdraw(other, 1),)
     assert len(story.tool_messages) == 2
 
 
@@ -879,6 +908,23 @@ def test_the_new_tools_hold_from_the_next_turn() -> None:
     assert story.dispatched == [(call, 1)]
 
 
+def test_the_last_word_is_asked_for_without_tools_after_a_crash_as_well() -> None:
+    story = Story(make_tool(), limits=Limits(max_turns=1))
+    story.answer(story.reply(("t", {}))[0])
+    story.take(Recovered(story.at, tuple(story.run.tools.values())))
+    assert story.effects == (AskModel(2, tools=False),)
+
+
+def test_a_call_that_is_taken_back_has_neither_holder_nor_deadline_nor_anybody_to_die_with() -> None:
+    story = Story(client(effect=SideEffect.PURE, retries=1))
+    (call,) = story.reply(("pick", {}))
+    story.take(Claimed(story.at, call, 1, "process", dies=True))
+    story.fault(call)
+    assert (story.call(call).held_by, story.call(call).deadline) == ("", None)
+    story.fire(call, TimerKind.BACKOFF, after=1)
+    assert (story.call(call).held_by, story.call(call).dies) == ("", False)
+
+
 # Structured answers
 
 
@@ -927,6 +973,14 @@ def test_a_log_replays_into_the_same_run() -> None:
     story.answer(third, 3)
     story.reply(text="done")
     assert story.replayed() == story.run
+
+
+def test_a_conversation_is_taken_over_with_an_outcome_for_every_call() -> None:
+    started = Story(make_tool()).log[0]
+    asked = AssistantMessage("", calls=(CallRequest("c9", "x", "t", "{}"),))
+    run, _ = step(None, structs.replace(started, messages=(*started.messages, asked)))
+    assert isinstance(run.messages[-1], ToolMessage)
+    assert run.said_before == len(run.messages) == 3
 
 
 def test_only_the_models_reply_makes_calls() -> None:
@@ -979,14 +1033,14 @@ def test_remembering_exactly_these_arguments_after_an_edit_means_the_edited_ones
     assert story.call(allowed).state is CallState.EXECUTING
 
 
-def test_white_space_is_no_edit_and_does_not_make_other_arguments() -> None:
-    story = Story(make_tool(approval=Approval.ALWAYS, schema=ADD))
-    (call,) = story.reply(("t", '{"n": 1}'))
-    story.approve(call, arguments='{"n":1}', remember=Remember.ARGUMENTS)
+def test_white_space_and_order_are_no_edit_and_do_not_make_other_arguments() -> None:
+    story = Story(make_tool(approval=Approval.ALWAYS))
+    (call,) = story.reply(("t", '{"n": 1, "m": 2}'))
+    story.approve(call, arguments='{"m":2,"n":1}', remember=Remember.ARGUMENTS)
     assert not story.call(call).edited
-    assert story.call(call).arguments == '{"n": 1}'
+    assert story.call(call).arguments == '{"n": 1, "m": 2}'
     story.answer(call)
-    (again,) = story.reply(("t", '{ "n" : 1 }'))
+    (again,) = story.reply(("t", '{ "m" : 2, "n" : 1 }'))
     assert story.call(again).state is CallState.EXECUTING
 
 

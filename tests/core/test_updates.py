@@ -4,7 +4,7 @@ from msgspec import structs
 
 from farhand.core.call import CallState
 from farhand.core.definition import Approval, Place, SideEffect
-from farhand.core.events import CallCancelled, Claimed, Lost, Remember, RunCancelled, TimerKind
+from farhand.core.events import CallCancelled, Claimed, Lost, Remember, RunCancelled, TimerFired, TimerKind
 from farhand.core.limits import Limits
 from farhand.core.updates import (
     CallClaimed,
@@ -12,6 +12,7 @@ from farhand.core.updates import (
     CallExecuting,
     CallReady,
     CallReleased,
+    ReplyEnded,
     RunEnded,
     RunWaiting,
     TurnStarted,
@@ -123,6 +124,30 @@ def test_a_call_that_is_taken_up_is_told() -> None:
     (call,) = story.reply(("t", {}))
     story.take(Claimed(story.at, call, 1, "tab"))
     assert kinds(story)[-1] == "CallClaimed"
+
+
+def test_what_was_told_of_a_call_is_not_told_again_with_its_end() -> None:
+    story = Story(make_tool(place=Place.CLIENT), make_tool("a", approval=Approval.ALWAYS))
+    taken, denied = story.reply(("t", {}), ("a", {}))
+    story.take(Claimed(story.at, taken, 1, "tab"))
+    story.answer(taken)
+    story.deny(denied)
+    assert kinds(story).count("CallClaimed") == 1
+    assert "CallApproved" not in kinds(story)
+
+
+def test_a_reply_that_ends_its_turn_is_told_with_the_number_of_that_turn() -> None:
+    story = Story()
+    story.reply(("nobody", {}))
+    assert [update.turn for update in story.told if isinstance(update, ReplyEnded | TurnStarted)] == [1, 1, 2]
+
+
+def test_nothing_is_told_after_the_end() -> None:
+    story = Story()
+    story.reply(text="done")
+    before = list(story.told)
+    story.take(TimerFired(story.at, "nobody", TimerKind.DEADLINE, 1))
+    assert story.told == before
 
 
 def test_waiting_is_told_once_and_names_the_calls() -> None:
