@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
@@ -35,12 +36,23 @@ print(time.thread_time() - start)
 """
 
 
+BOUND = 5.0
+"""Seconds of processor time: a bound and no measure of speed. What has none takes minutes, or has no end."""
+
+
+@contextmanager
+def bounded():
+    start = time.thread_time()
+    yield
+    assert time.thread_time() - start < BOUND
+
+
 def limit():
     resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
     resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
 
 
-def in_child(raw, value="1", limits="outside", seconds=1.0):
+def in_child(raw, value="1", limits="outside"):
     """What becomes of `raw`, an expression, and of `value`, checked against it."""
     child = subprocess.run(
         [sys.executable, "-c", CHILD],
@@ -52,7 +64,7 @@ def in_child(raw, value="1", limits="outside", seconds=1.0):
     )
     assert child.returncode == 0, child.stderr[-500:]
     *words, spent = child.stdout.split()
-    assert float(spent) < seconds, child.stdout
+    assert float(spent) < BOUND, child.stdout
     return " ".join(words)
 
 
@@ -103,11 +115,10 @@ REF_BOMBS = {
 @pytest.mark.parametrize("bomb", REF_BOMBS.values(), ids=REF_BOMBS)
 def test_a_reference_bomb_is_refused_for_clients_and_owners(bomb):
     for limits in (OUTSIDE, OWNER):
-        start = time.perf_counter()
-        assert check_schema(bomb, limits)
-        with pytest.raises(BadSchema):
-            compile_schema(json.dumps(bomb).encode(), limits)
-        assert time.perf_counter() - start < 1
+        with bounded():
+            assert check_schema(bomb, limits)
+            with pytest.raises(BadSchema):
+                compile_schema(json.dumps(bomb).encode(), limits)
 
 
 def test_a_schema_of_5000_levels_is_refused():
@@ -129,16 +140,15 @@ SIZE_BOMBS = {
 
 
 @pytest.mark.parametrize("bomb", SIZE_BOMBS.values(), ids=SIZE_BOMBS)
-def test_a_size_bomb_from_outside_is_refused_or_answered_at_once(bomb):
-    start = time.perf_counter()
-    try:
-        schema = compile_schema(json.dumps(bomb).encode())
-    except BadSchema as refusal:
-        problems = refusal.problems
-    else:
-        problems = schema.problems("x")
+def test_a_size_bomb_from_outside_is_refused_or_answered_in_bounded_time(bomb):
+    with bounded():
+        try:
+            schema = compile_schema(json.dumps(bomb).encode())
+        except BadSchema as refusal:
+            problems = refusal.problems
+        else:
+            problems = schema.problems("x")
     assert 1 <= len(problems) <= 100
-    assert time.perf_counter() - start < 0.5
 
 
 @pytest.mark.parametrize(
@@ -190,7 +200,7 @@ NAMES = [f"{at:x}" for at in range(2400)]
 def test_a_value_with_millions_of_errors_is_answered_with_some_of_them(items, item, count):
     schema = {"type": "array", "items": items}
     raw = f"__import__('json').loads({json.dumps(schema, separators=(',', ':'))!r})"
-    assert in_child(raw, f"[{item!r}] * {count}", seconds=3).startswith("answered False")
+    assert in_child(raw, f"[{item!r}] * {count}").startswith("answered False")
 
 
 def test_an_ordinary_tree_is_answered_at_any_depth():
@@ -212,13 +222,13 @@ REFUSED_PATTERNS = {6, 7, 8, 9, 12, 14}
 @pytest.mark.parametrize("number", range(len(PATTERNS)))
 def test_no_pattern_takes_more_than_linear_time(number):
     pattern, probe = PATTERNS[number]
-    outcome = in_child(repr({"type": "string", "pattern": pattern}), repr(probe), seconds=0.3)
+    outcome = in_child(repr({"type": "string", "pattern": pattern}), repr(probe))
     assert outcome.startswith("refused pattern" if number in REFUSED_PATTERNS else "answered"), outcome
 
 
 @pytest.mark.parametrize("pattern", ["^(a+)+$", r"(\w|\d)*$", ".*.*.*=.*"])
 def test_a_pattern_over_the_largest_value_stays_linear(pattern):
-    in_child(repr({"type": "string", "pattern": pattern}), repr("a" * 262_000), seconds=0.3)
+    in_child(repr({"type": "string", "pattern": pattern}), repr("a" * 262_000))
 
 
 def scattered(length):
@@ -263,7 +273,7 @@ def test_the_worst_accepted_schemas_are_answered_in_bounded_time(name, record_pr
     schema.problems(value)
     spent = time.thread_time() - start
     record_property("worst accepted schema", f"{name}: {spent * 1e3:.1f} ms")
-    assert spent < 0.5
+    assert spent < BOUND
 
 
 @pytest.mark.parametrize(
@@ -328,11 +338,9 @@ JSON_BOMBS = {
 
 
 @pytest.mark.parametrize("bomb", JSON_BOMBS.values(), ids=JSON_BOMBS)
-def test_a_json_bomb_is_refused_quickly(bomb):
-    start = time.perf_counter()
-    with pytest.raises(BadJson):
+def test_a_json_bomb_is_refused_in_bounded_time(bomb):
+    with bounded(), pytest.raises(BadJson):
         parse(bomb)
-    assert time.perf_counter() - start < 0.2
     assert not safe_validate_tool_definitions(b"[" + bomb + b"]").success
 
 
