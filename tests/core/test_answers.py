@@ -72,10 +72,17 @@ def test_an_answer_to_a_cancelled_call_is_told_so() -> None:
 
 
 def test_an_answer_of_an_earlier_attempt_is_gone() -> None:
-    story, call = waiting()
-    with pytest.raises(CallGone) as gone:
-        say(story, answers.answer, call, b"1", attempt=7)
-    assert gone.value.outcome is None
+    story = Story(make_tool(place=Place.CLIENT, effect=SideEffect.PURE, retries=1))
+    (call,) = story.reply(("t", {}))
+    story.fault(call)
+    for _ in ("backing off", "at the second attempt"):
+        with pytest.raises(CallGone) as gone:
+            say(story, answers.answer, call, b"1", attempt=1)
+        assert gone.value.outcome is None
+        story.fire(call, TimerKind.BACKOFF, after=1)
+    with pytest.raises(NotExpected):
+        say(story, answers.answer, call, b"1", attempt=3)
+    assert say(story, answers.answer, call, b"1", attempt=2) is not None
 
 
 def test_a_foreign_call_is_answered_like_an_unknown_one() -> None:

@@ -41,3 +41,8 @@ def test_a_conversation_that_ends_in_a_call_is_closed_too() -> None:
     messages = closed([said("a"), asked("c1")])
     assert isinstance(messages[-1], ToolMessage)
     assert [type(message) for message in closed([asked("c1")])] == [AssistantMessage, ToolMessage]
+
+
+def test_an_outcome_in_the_wrong_place_is_put_behind_its_call_and_one_of_no_call_is_left_out() -> None:
+    late = (said("a"), asked("c1", "c2"), told("c2"), said("b"), told("c1"), told("nobody's"))
+    assert closed(late) == (said("a"), asked("c1", "c2"), told("c1"), told("c2"), said("b"))

@@ -764,6 +764,60 @@ def test_a_grace_period_ends_with_its_attempt() -> None:
     assert story.call(call).open
 
 
+def test_a_grace_period_counts_once_it_began_and_not_before_its_end() -> None:
+    story = Story(client())
+    (call,) = story.reply(("pick", {}))
+    story.fire(call, TimerKind.GRACE, after=5)
+    assert story.call(call).open, "nobody was said to be absent"
+    story.take(ClientAbsent(story.at, call, 1))
+    story.fire(call, TimerKind.GRACE, after=4)
+    story.take(ClientAbsent(story.at, call, 1))
+    assert (story.call(call).open, story.effects) == (True, ()), "it does not begin anew"
+    story.fire(call, TimerKind.GRACE, after=1)
+    assert story.call(call).outcome is Outcome.UNAVAILABLE
+
+
+def test_a_grace_period_goes_on_after_a_crash() -> None:
+    tool = client()
+    story = Story(tool)
+    (call,) = story.reply(("pick", {}))
+    story.take(ClientAbsent(story.at, call, 1))
+    story.take(Recovered(story.at + 1, (tool,)))
+    assert SetTimer(story.at + 5000, call, TimerKind.GRACE, 1) in story.effects
+    story.take(Recovered(story.at + 2, (tool,), unsent=(call,)))
+    story.fire(call, TimerKind.GRACE, after=6)
+    assert (story.call(call).attempt, story.call(call).open) == (2, True), "the new attempt has a grace of its own"
+
+
+def test_a_call_that_keeps_losing_its_process_ends_unknown_and_its_losses_are_no_failures() -> None:
+    story = Story(make_tool(effect=SideEffect.PURE, retries=1), limits=Limits(max_losses=2, retry_delay=1))
+    (call,) = story.reply(("t", {}))
+    for attempt in (1, 2):
+        story.take(Lost(story.at, call, attempt))
+    story.fault(call)
+    story.fire(call, TimerKind.BACKOFF, after=4)
+    assert story.dispatched == [(call, 1), (call, 2), (call, 3), (call, 4)]
+    story.take(Lost(story.at, call, 4))
+    assert story.call(call).outcome is Outcome.UNKNOWN
+
+
+def test_a_run_has_one_tool_of_a_name() -> None:
+    with pytest.raises(IllegalChange):
+        Story(make_tool(), make_tool())
+    story = Story(make_tool())
+    with pytest.raises(IllegalChange):
+        story.take(Recovered(story.at, (make_tool(), make_tool())))
+
+
+def test_edited_arguments_are_held_against_the_tool_whoever_made_the_event() -> None:
+    story = Story(make_tool(approval=Approval.ALWAYS, schema=ADD))
+    (call,) = story.reply(("t", {"n": 1}))
+    for nonsense in ("nonsense", "[]", '{"n":"x"}'):
+        with pytest.raises(IllegalChange):
+            story.approve(call, arguments=nonsense)
+    assert story.call(call).state is CallState.APPROVAL_REQUESTED
+
+
 def test_the_fallback_message_is_a_setting() -> None:
     story = Story(client(fallback="{0} is off, {tool}!"))
     (call,) = story.reply(("pick", {}))

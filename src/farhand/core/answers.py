@@ -180,15 +180,19 @@ def _expect_executing(call: Call, attempt: int | None) -> None:
         raise AnswerConflict(f"call {call.id!r} has its answer already")
     if call.outcome is not None:
         raise CallGone(f"call {call.id!r} has ended: {call.outcome}", call.outcome)
+    if call.place is Place.CLIENT and attempt is not None and call.attempt and _is_over(call, attempt):
+        raise CallGone(f"attempt {attempt} of call {call.id!r} is over")
     if call.place is not Place.CLIENT or call.state is not CallState.EXECUTING:
         raise NotExpected(f"call {call.id!r} does not wait for a client's answer ({call.state}, at the {call.place})")
     if attempt is not None and attempt != call.attempt:
-        raise CallGone(f"attempt {attempt} of call {call.id!r} is over")
+        raise NotExpected(f"call {call.id!r} is at attempt {call.attempt}, not {attempt}")
 
 
 def _is_over(call: Call, attempt: int | None) -> bool:
     """Whether `attempt`, or the newest one, has ended without settling the call."""
-    return call.attempt > attempt if attempt is not None and call.open else call.state is CallState.INPUT_COMPLETE
+    if attempt is not None and call.open and attempt != call.attempt:
+        return attempt < call.attempt
+    return call.state is CallState.INPUT_COMPLETE
 
 
 def _shown(call: Call, record: ApprovalRecord) -> str:

@@ -143,11 +143,15 @@ class Call(Struct, frozen=True, gc=False, omit_defaults=True):
     approval: ApprovalRecord | None = None
     attempt: int = 0
     absences: int = 0
+    losses: int = 0
+    """Attempts whose holder was lost."""
     held_by: str = ""
     dies: bool = False
     """Whoever holds it ends with the process that runs the run."""
     not_before: int = 0
     deadline: int | None = None
+    grace: int | None = None
+    """Until when a client may still come; set while none is there."""
     outcome: Outcome | None = None
     result: Raw = Raw(b"null")
     multipart: bool = False
@@ -190,7 +194,7 @@ def settle(call: Call, outcome: Outcome, at: int, **fields: Any) -> Call:
     if state is None:
         raise IllegalChange(f"call {call.id!r} cannot end {outcome} while {call.state}")
     return structs.replace(
-        call, state=state, outcome=outcome, settled=at, deadline=None, not_before=0, judging=False, **fields
+        call, state=state, outcome=outcome, settled=at, deadline=None, not_before=0, grace=None, judging=False, **fields
     )
 
 

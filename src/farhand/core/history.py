@@ -1,6 +1,6 @@
 """A conversation as a new run takes it over: every call in it has its outcome, as providers of models demand."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from farhand.core.call import Outcome
 from farhand.core.failure import Failure
@@ -10,23 +10,23 @@ _SUPERSEDED = Failure("superseded", "The conversation went on before this call h
 
 
 def closed(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages, with an outcome for every call that has none. Calls of a history are told, never run."""
+    """The messages, each call followed by how it ended; a call without an outcome is told, never run.
+
+    Outcomes of calls that nobody asked for are left out: no model would take them.
+    """
     if len(messages) == 1 and isinstance(messages[0], UserMessage):
         return tuple(messages)
-    told = {message.call_id for message in messages if isinstance(message, ToolMessage)}
-    return tuple(_close(messages, told))
+    told = {message.call_id: message for message in messages if isinstance(message, ToolMessage)}
+    return tuple(_closed(messages, told))
 
 
-def _close(messages: Sequence[Message], told: set[str]) -> Iterator[Message]:
-    missing: list[CallRequest] = []
+def _closed(messages: Sequence[Message], told: Mapping[str, ToolMessage]) -> Iterator[Message]:
     for message in messages:
-        if not isinstance(message, ToolMessage):
-            yield from map(_superseded, missing)
-            missing = []
+        if isinstance(message, ToolMessage):
+            continue
         yield message
         if isinstance(message, AssistantMessage):
-            missing = [call for call in message.calls if call.id not in told]
-    yield from map(_superseded, missing)
+            yield from (told.get(call.id) or _superseded(call) for call in message.calls)
 
 
 def _superseded(call: CallRequest) -> ToolMessage:

@@ -39,6 +39,8 @@ class Limits(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Before the second attempt; doubled for each further one."""
     absent_retries: int = 3
     """Dispatches of a call whose tool says `absent="retry"`."""
+    max_losses: int = 3
+    """How often a `pure` or `idempotent` call is run again after its process died; then its outcome is unknown."""
     reply_characters: int = 4_194_304
     """Text, thinking, and calls with their names and arguments, of one reply; a model that says more has failed."""
     argument_bytes: int = 262_144
@@ -67,7 +69,16 @@ _COUNTS = {
         ("max_turns", "calls_per_turn", "parallel", "argument_bytes", "result_bytes", "reply_characters"), 1
     ),
     **dict.fromkeys(
-        ("max_calls", "input_tokens", "output_tokens", "total_tokens", "output_repairs", "absent_retries"), 0
+        (
+            "max_calls",
+            "input_tokens",
+            "output_tokens",
+            "total_tokens",
+            "output_repairs",
+            "absent_retries",
+            "max_losses",
+        ),
+        0,
     ),
 }
 _TIMES = ("server_timeout", "client_timeout", "approval_timeout", "grace", "retry_delay")

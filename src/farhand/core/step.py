@@ -52,6 +52,7 @@ from farhand.core.run import Ending, Phase, Run
 from farhand.core.turn import (
     admit,
     advance,
+    argument_failure,
     arguments_hash,
     ask_approval,
     back_off,
@@ -109,13 +110,14 @@ def replay(events: Iterable[Event]) -> Run:
 
 def _started(event: Started) -> tuple[Run, tuple[Effect, ...]]:
     messages = closed(event.messages)
+    tools = _by_name(event.tools)
     run = Run(
         event.run_id,
         event.thread_id,
         event.principal,
         _ASKING,
         messages,
-        {definition.name: definition for definition in event.tools},
+        tools,
         event.limits,
         event.instructions,
         said_before=len(messages),
@@ -171,8 +173,12 @@ def _approval_judged(work: Work, event: ApprovalJudged) -> None:
 def _approved(work: Work, event: Approved) -> None:
     call = work.call(event.call_id)
     edited = event.arguments
-    if edited is not None and arguments_hash(edited) == arguments_hash(call.arguments):
-        edited = None
+    if edited is not None:
+        definition = work.run.definition_of(call)
+        if definition is None or argument_failure(definition, edited, work.run.limits.argument_bytes) is not None:
+            raise IllegalChange(f"the edited arguments of call {call.id!r} do not fit its tool")
+        if arguments_hash(edited) == arguments_hash(call.arguments):
+            edited = None
     _decide(work, call, event, edited)
     advance(work)
 
@@ -225,7 +231,7 @@ def _claimed(work: Work, event: Claimed) -> None:
     call = work.call(event.call_id, event.attempt)
     if not _is_free(call):
         raise IllegalChange(f"call {call.id!r} is not free to be taken up")
-    work.put(structs.replace(call, held_by=event.holder, dies=event.dies))
+    work.put(structs.replace(call, held_by=event.holder, dies=event.dies, grace=None))
 
 
 def _answered(work: Work, event: Answered) -> None:
@@ -249,10 +255,10 @@ def _lost(work: Work, event: Lost) -> None:
 
 def _recover_executing(work: Work, call: Call, definition: Definition) -> None:
     """Whoever worked on the call is gone: run it again only if that can do no harm."""
-    if definition.policy.effect is SideEffect.ONCE:
+    if definition.policy.effect is SideEffect.ONCE or call.losses >= work.run.limits.max_losses:
         work.settle(call, Outcome.UNKNOWN, reasons.unknown(call))
     else:
-        work.put(move(call, Change.RELEASE, deadline=None, held_by="", dies=False))
+        work.put(move(call, Change.RELEASE, losses=call.losses + 1, deadline=None, held_by="", dies=False))
 
 
 def _is_free(call: Call) -> bool:
@@ -277,8 +283,10 @@ def _client_absent(work: Work, event: ClientAbsent) -> None:
             back_off(work, structs.replace(call, absences=call.absences + 1))
             return
         case _:
-            due = work.at + round(work.run.limits.grace * 1000)
-            work.effects.append(SetTimer(due, call.id, TimerKind.GRACE, call.attempt))
+            if call.grace is None:
+                due = work.at + round(work.run.limits.grace * 1000)
+                work.put(structs.replace(call, grace=due))
+                work.effects.append(SetTimer(due, call.id, TimerKind.GRACE, call.attempt))
 
 
 def _timer_fired(work: Work, event: TimerFired) -> None:
@@ -292,7 +300,7 @@ def _timer_fired(work: Work, event: TimerFired) -> None:
             _deadline(work, call, definition)
         case TimerKind.BACKOFF if call.ready and call.not_before <= work.at:
             work.put(structs.replace(call, not_before=0))
-        case TimerKind.GRACE if call.state is CallState.EXECUTING and not call.held_by:
+        case TimerKind.GRACE if call.grace is not None and call.grace <= work.at:
             work.settle(call, Outcome.UNAVAILABLE, reasons.absent(call, definition))
         case _:
             return
@@ -326,7 +334,7 @@ def _run_cancelled(work: Work, event: RunCancelled) -> None:
 def _recovered(work: Work, event: Recovered) -> None:
     """Go on after a crash: nothing is guessed at, nothing that may have happened is repeated."""
     before = work.run
-    tools = {definition.name: definition for definition in event.tools}
+    tools = _by_name(event.tools)
     pinned = dict(before.pinned)
     for call in before.open_calls:
         definition = before.definition_of(call)
@@ -373,6 +381,15 @@ def _resume_call(work: Work, call: Call, definition: Definition, *, offered: boo
         work.effects.append(SetTimer(call.deadline, call.id, TimerKind.DEADLINE, call.attempt))
     elif call.not_before:
         work.effects.append(SetTimer(call.not_before, call.id, TimerKind.BACKOFF, call.attempt))
+    if call.grace is not None:
+        work.effects.append(SetTimer(call.grace, call.id, TimerKind.GRACE, call.attempt))
+
+
+def _by_name(definitions: tuple[Definition, ...]) -> dict[str, Definition]:
+    named = {definition.name: definition for definition in definitions}
+    if len(named) < len(definitions):
+        raise IllegalChange("two tools of one run have the same name")
+    return named
 
 
 def _known(work: Work, call_id: str, attempt: int | None = None) -> tuple[Call, Definition]:

@@ -173,7 +173,9 @@ def dispatch(work: Work, call: Call) -> None:
     assert definition is not None
     seconds = seconds_to_run(work.run, definition)
     deadline = None if seconds is None else work.at + round(seconds * 1000)
-    call = move(call, _DISPATCH, attempt=call.attempt + 1, deadline=deadline, not_before=0, held_by="", dies=False)
+    call = move(
+        call, _DISPATCH, attempt=call.attempt + 1, deadline=deadline, not_before=0, grace=None, held_by="", dies=False
+    )
     work.put(call)
     work.effects.append(Dispatch(call.id, call.attempt))
     if deadline is not None:
@@ -191,7 +193,7 @@ def seconds_to_run(run: Run, definition: Definition) -> float | None:
 def retry(work: Work, call: Call, definition: Definition, failure: Failure) -> bool:
     """Plan another attempt if the tool may be repeated and has attempts left."""
     policy = definition.policy
-    if policy.effect is SideEffect.ONCE or call.attempt - call.absences > policy.retries:
+    if policy.effect is SideEffect.ONCE or call.attempt - call.absences - call.losses > policy.retries:
         return False
     back_off(work, call, failure)
     return True
@@ -200,7 +202,7 @@ def retry(work: Work, call: Call, definition: Definition, failure: Failure) -> b
 def back_off(work: Work, call: Call, failure: Failure | None = None) -> None:
     """Take the call back from its place and dispatch it again after a while, longer each time."""
     due = work.at + round(work.run.limits.retry_delay * 1000 * 2 ** min(call.attempt - 1, 16))
-    work.put(move(call, Change.RELEASE, not_before=due, deadline=None, held_by="", failure=failure))
+    work.put(move(call, Change.RELEASE, not_before=due, deadline=None, grace=None, held_by="", failure=failure))
     work.effects.append(SetTimer(due, call.id, TimerKind.BACKOFF, call.attempt))
 
 
