@@ -1,6 +1,7 @@
 """Work that can be stopped by name: stopping ends the work and nothing else, whatever the work does about it."""
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine
 from typing import Any
 
@@ -178,6 +179,21 @@ async def test_a_cancellation_from_outside_wins_over_stopping() -> None:
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
+
+
+async def test_a_cancellation_from_outside_is_not_lost_in_work_that_swallows_it() -> None:
+    stage = Stage()
+
+    async def work() -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await stage.hang()
+
+    async def around() -> str:
+        async with asyncio.timeout(0):
+            return await stage.run(work())
+
+    with pytest.raises(TimeoutError):
+        await around()
 
 
 async def test_a_timeout_around_the_work_is_not_mixed_up_with_stopping() -> None:

@@ -68,6 +68,8 @@ class Scope:
             self._task = None
             if self._cancelled:
                 task.uncancel()
+        if task.cancelling() > self._before:  # the work swallowed what was meant for whoever runs it
+            raise asyncio.CancelledError
         if self.stopped:  # it ended in spite of being cancelled
             raise Stopped
 
