@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from farhand import Agent, scripted, tool
+from farhand import Agent, Limits, scripted, tool
 from farhand.core.call import Outcome
-from farhand.models import Use
+from farhand.models import Turn, Use
 
 
 @pytest.mark.parametrize("last", ["return", "raise"])
@@ -28,3 +28,32 @@ async def test_a_timeout_around_a_run_holds_although_the_tool_swallows_its_cance
             await run.wait()
     assert (run.status, len(model.requests)) == ("cancelled", 1)
     assert run.calls[0].outcome is (Outcome.OK if last == "return" else Outcome.FAILED)
+
+
+async def test_a_place_that_becomes_free_is_taken_while_the_driver_is_held_up() -> None:
+    began, last, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def slow() -> None:
+        """Hold the driver up."""
+        began.set()
+        await go_on.wait()
+
+    @tool(needs_approval=True, effect="pure")
+    async def quick(number: int) -> None:
+        """Be quick."""
+        await asyncio.sleep(0)
+        if number == 2:
+            last.set()
+
+    script = scripted([Turn("", Use("slow"), Use("quick", {"number": 1}), Use("quick", {"number": 2})), "ok"])
+    run = Agent(script, tools=[slow, quick], limits=Limits(parallel=2)).start("hi")
+    waiting = asyncio.ensure_future(run.wait())
+    async with asyncio.timeout(5):
+        await began.wait()
+        for call in run.pending:
+            run.approve(call.id)
+        await last.wait()
+        go_on.set()
+        await waiting
+    assert [call.outcome for call in run.calls] == [Outcome.OK] * 3

@@ -386,6 +386,8 @@ class Driver:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None and self._error is None:
             self._error = task.exception()
+        elif self._asked and self._inline:  # the driver itself is held up, and nobody else would begin with it
+            self._spawn_asked()
         self._wake()
 
     def _wake(self) -> None:
