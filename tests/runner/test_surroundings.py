@@ -1,6 +1,7 @@
 """What goes on around a run: its waiter is cancelled, others decide elsewhere, and everybody has a context."""
 
 import asyncio
+from contextvars import ContextVar
 
 import pytest
 
@@ -57,3 +58,35 @@ async def test_a_place_that_becomes_free_is_taken_while_the_driver_is_held_up() 
         go_on.set()
         await waiting
     assert [call.outcome for call in run.calls] == [Outcome.OK] * 3
+
+
+async def test_a_call_approved_by_another_request_runs_in_the_context_of_the_run() -> None:
+    who: ContextVar[str] = ContextVar("who")
+    began, go_on = asyncio.Event(), asyncio.Event()
+    seen: list[str] = []
+
+    @tool
+    async def slow() -> None:
+        """Hold the driver up."""
+        who.set("the slow tool")
+        began.set()
+        await go_on.wait()
+
+    @tool(needs_approval=True)
+    async def pay() -> None:
+        """Pay."""
+        seen.append(who.get())
+        go_on.set()
+
+    async def approve() -> None:
+        who.set("whoever approves")
+        run.approve(run.pending[0].id)
+
+    run = Agent(scripted([Turn("", Use("slow"), Use("pay")), "ok"]), tools=[slow, pay]).start("hi")
+    who.set("whoever runs")
+    waiting = asyncio.ensure_future(run.wait())
+    async with asyncio.timeout(5):
+        await began.wait()
+        await asyncio.ensure_future(approve())
+        await waiting
+    assert seen == ["whoever runs"]

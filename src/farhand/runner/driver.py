@@ -6,6 +6,7 @@ side. Whatever is under way has a `Scope`, so that it can be stopped by name.
 """
 
 import asyncio
+import contextvars
 import logging
 import threading
 from collections import deque
@@ -82,6 +83,7 @@ class Driver:
 
     __slots__ = (
         "_asked",
+        "_context",
         "_do",
         "_error",
         "_hushed",
@@ -117,6 +119,7 @@ class Driver:
         self._news: asyncio.Future[None] | None = None
         self._idle: asyncio.Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._context: contextvars.Context
         self._thread = 0
         self._inline = False
         self._hushed = False
@@ -311,6 +314,7 @@ class Driver:
     def _begin(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
+        self._context = contextvars.copy_context()
         self._idle = self._loop.create_future()
         self.watchers.forget()
         self.fire_overdue()
@@ -342,8 +346,9 @@ class Driver:
             self._tasks.clear()
 
     def _spawn_asked(self) -> None:
+        """Begin with everything at once, in the context of whoever drives: the one who speaks may be somebody else."""
         while self._asked:
-            task = asyncio.ensure_future(self._perform(self._asked.popleft()))
+            task = self._context.copy().run(asyncio.ensure_future, self._perform(self._asked.popleft()))
             self._tasks.add(task)
             task.add_done_callback(self._task_done)
 
