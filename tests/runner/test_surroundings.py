@@ -2,10 +2,12 @@
 
 import asyncio
 from contextvars import ContextVar
+from typing import Any
 
 import pytest
 
-from farhand import Agent, Limits, scripted, tool
+from farhand import Agent, Call, Limits, scripted, tool
+from farhand.agent import Callbacks
 from farhand.core.call import Outcome
 from farhand.models import Turn, Use
 
@@ -90,3 +92,26 @@ async def test_a_call_approved_by_another_request_runs_in_the_context_of_the_run
         await asyncio.ensure_future(approve())
         await waiting
     assert seen == ["whoever runs"]
+
+
+async def test_a_callback_that_still_thinks_does_not_hold_up_a_run_whose_call_was_approved_elsewhere() -> None:
+    open_door = tool.define("open_door", description="Open the door.", needs_approval=True)
+    asked, stopped = asyncio.Event(), asyncio.Event()
+
+    async def ask_at_the_terminal(call: Call[Any, Any]) -> bool:
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+        return False
+
+    run = Agent(scripted([Use("open_door"), "ok"]), tools=[open_door]).start(
+        "hi", callbacks=Callbacks(on_approval=ask_at_the_terminal)
+    )
+    waiting = asyncio.ensure_future(run.wait())
+    async with asyncio.timeout(5):
+        await asked.wait()
+        run.approve(run.pending[0].id)
+        await waiting
+    assert (run.status, stopped.is_set()) == ("waiting", True)

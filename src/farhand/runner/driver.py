@@ -33,7 +33,7 @@ from farhand.core.effects import (
 from farhand.core.events import Event, RunCancelled, TimerFired
 from farhand.core.run import Run
 from farhand.core.step import step
-from farhand.core.updates import CallEnded, CallProgress, RunWaiting, Update, Warned, current, updates
+from farhand.core.updates import CallApproved, CallEnded, CallProgress, RunWaiting, Update, Warned, current, updates
 from farhand.models.base import Model
 from farhand.places.functions import Function
 from farhand.places.running import CallContext
@@ -236,9 +236,11 @@ class Driver:
             self.scopes[key].stop()
 
     def _let_go(self, told: list[Update]) -> None:
-        """Stop whatever still works on calls that have their outcome."""
+        """Stop whatever still works on calls that have their outcome, and asks about calls that are decided."""
         for update in told:
-            if type(update) is CallEnded:
+            if type(update) is CallApproved:
+                self._stop((update.call_id, DECIDING))
+            elif type(update) is CallEnded:
                 self._timers.drop(update.call_id)
                 for key in [key for key in self.scopes if key[0] == update.call_id]:
                     self._stop(key)
