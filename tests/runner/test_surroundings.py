@@ -1,6 +1,8 @@
 """What goes on around a run: its waiter is cancelled, others decide elsewhere, and everybody has a context."""
 
 import asyncio
+import gc
+from contextlib import aclosing
 from contextvars import ContextVar
 from typing import Any
 
@@ -115,3 +117,25 @@ async def test_a_callback_that_still_thinks_does_not_hold_up_a_run_whose_call_wa
         run.approve(run.pending[0].id)
         await waiting
     assert (run.status, stopped.is_set()) == ("waiting", True)
+
+
+@tool(needs_approval=True)
+async def pay() -> str:
+    """Pay."""
+    return "paid"
+
+
+def fail(call: Call[Any, Any]) -> bool:
+    raise RuntimeError("password=hunter2")
+
+
+async def test_a_stream_that_is_left_after_its_run_broke_logs_no_text_of_the_error() -> None:
+    logged: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: logged.append(context))
+    updates = aiter(Agent(scripted([Use("pay")]), tools=[pay]).stream("hi", on_approval=fail))
+    async with asyncio.timeout(5), aclosing(updates):
+        await anext(updates)
+        await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()})
+    del updates
+    gc.collect()
+    assert logged == []

@@ -302,6 +302,8 @@ class Driver:
                 task.cancel()
                 await asyncio.wait((task,))
                 await self._abort(None)  # a task that had not begun has not done so itself
+            if not task.cancelled():
+                task.exception()  # nobody reads on: asyncio would log the text of an error that was never looked at
 
     def _waits_for_others(self) -> bool:
         """Whether nothing that is under way in this process can go on until a client or a person answers."""
