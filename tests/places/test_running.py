@@ -106,6 +106,22 @@ async def test_a_thread_whose_call_was_called_off_can_see_it_and_is_not_heard_an
     assert [update for update in updates if isinstance(update, CallProgress)] == []
 
 
+def test_progress_of_a_thread_that_outlives_the_event_loop_does_not_disturb_its_work() -> None:
+    go_on, ended = threading.Event(), threading.Event()
+
+    @tool(timeout=0.01)
+    def slow(context: CallContext) -> None:
+        """Go on after the deadline."""
+        assert go_on.wait(5)
+        context.progress("too late")
+        ended.set()
+
+    run = asyncio.run(Agent(scripted([Use("slow"), "ok"]), tools=[slow]).run("hi"))
+    go_on.set()
+    assert run.calls[0].outcome is Outcome.TIMED_OUT
+    assert ended.wait(5)
+
+
 async def test_progress_is_an_update_of_a_call_that_executes() -> None:
     @tool
     async def slow(context: CallContext) -> None:

@@ -11,6 +11,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias, cast
 
 from msgspec import Struct
@@ -186,7 +187,8 @@ class Driver:
     def tell_progress(self, key: Key, name: str, value: Any) -> None:
         """Pass on what a tool says of its progress, from whatever thread it says so; too late is too late."""
         if self._loop is not None and threading.get_ident() != self._thread:
-            self._loop.call_soon_threadsafe(self.tell_progress, key, name, value)
+            with suppress(RuntimeError):  # the loop is closed; a thread that outlives it still has work to finish
+                self._loop.call_soon_threadsafe(self.tell_progress, key, name, value)
             return
         call = self.state.calls[key[0]]
         if call.state is CallState.EXECUTING and call.attempt == key[1]:
