@@ -3,6 +3,8 @@
 import asyncio
 import time
 
+import pytest
+
 from farhand.runner.clock import Clock, SystemClock
 from farhand.testing import VirtualClock
 
@@ -16,6 +18,15 @@ def test_ids_are_128_random_bits() -> None:
     ids = {SystemClock().new_id() for _ in range(1000)}
     assert len(ids) == 1000
     assert {len(bytes.fromhex(one)) for one in ids} == {16}
+
+
+def test_an_id_is_there_although_another_thread_took_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    class TakenMeanwhile(list[str]):
+        def __bool__(self) -> bool:
+            return True
+
+    monkeypatch.setattr("farhand.runner.clock._ids", TakenMeanwhile())
+    assert len({SystemClock().new_id() for _ in range(200)}) == 200
 
 
 async def test_a_time_that_has_passed_calls_back_at_once_and_in_order() -> None:

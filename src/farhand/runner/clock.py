@@ -45,10 +45,12 @@ class SystemClock:
 
     def new_id(self) -> str:
         """An id that nobody can guess."""
-        if not _ids:
+        try:
+            return _ids.pop()
+        except IndexError:  # never looked at before: another thread could take the last one in between
             bits = os.urandom(16 * 64).hex()
-            _ids.extend(bits[start : start + 32] for start in range(0, len(bits), 32))
-        return _ids.pop()
+            _ids.extend(bits[start : start + 32] for start in range(32, len(bits), 32))
+            return bits[:32]
 
     def call_at(self, due: int, callback: Callable[[], None]) -> Timer:
         """Call back at a time, on the event loop."""
