@@ -3,6 +3,8 @@
 import asyncio
 import contextvars
 import functools
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -66,6 +68,29 @@ async def test_a_function_that_raises_in_its_thread_raises_here() -> None:
 
     with pytest.raises(ToolError, match="no"):
         await in_thread(fail)
+
+
+async def test_a_function_that_ends_the_program_ends_only_itself() -> None:
+    with pytest.raises(RuntimeError, match="SystemExit"):
+        await in_thread(sys.exit, 3)
+
+
+FORKS = """
+import asyncio, os, signal
+from farhand.places.functions import in_thread
+
+asyncio.run(in_thread(int))
+child = os.fork()
+if child == 0:
+    signal.alarm(5)
+    asyncio.run(in_thread(int))
+    os._exit(0)
+raise SystemExit(os.waitpid(child, 0)[1] != 0)
+"""
+
+
+def test_a_forked_process_has_threads_of_its_own() -> None:
+    assert subprocess.run([sys.executable, "-c", FORKS], timeout=30).returncode == 0
 
 
 async def test_the_signature_spreads_the_arguments_and_fills_in_defaults() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, get_args, get_type_hints
@@ -16,7 +17,7 @@ from farhand.places.values import Codec, codec, dump, dump_result, strip_titles
 
 _EXACT = (str, int, bool)
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-_THREADS = ThreadPoolExecutor(64, "farhand-tool")
+_threads = ThreadPoolExecutor(64, "farhand-tool")
 """For tools that block. A thread cannot be stopped, so one that hangs keeps its place."""
 _PLAIN_RESULTS = (None, type(None), Any, inspect.Signature.empty)
 
@@ -195,11 +196,20 @@ async def in_thread(function: Callable[..., Any], *positional: Any, **keywords: 
     def work() -> Any:
         try:
             return context.run(function, *positional, **keywords)
-        except StopIteration as error:  # a future cannot hold it
-            raise RuntimeError("the tool raised StopIteration") from error
+        except (StopIteration, SystemExit) as error:  # a future cannot hold the one; a thread is no program to end
+            raise RuntimeError(f"the tool raised {type(error).__name__}") from error
 
-    result: Any = await asyncio.get_running_loop().run_in_executor(_THREADS, work)
+    result: Any = await asyncio.get_running_loop().run_in_executor(_threads, work)
     return await result if inspect.isawaitable(result) else result
+
+
+def _begin_anew() -> None:
+    """A forked process has none of the threads that the pool would count on."""
+    global _threads
+    _threads = ThreadPoolExecutor(64, "farhand-tool")
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
