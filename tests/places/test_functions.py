@@ -103,6 +103,18 @@ async def test_the_signature_spreads_the_arguments_and_fills_in_defaults() -> No
     assert await function.run({"x": 1, "point": {"x": 2}}, None) == (b"[1,2,5]", False)
 
 
+async def test_what_the_program_gave_a_function_is_not_shown_to_the_model() -> None:
+    async def send(server: str, to: int, *, key: str) -> str:
+        """Send it."""
+        return f"{server} {to} {key}"
+
+    bound = functools.partial(send, "mail.example", key="hunter2")
+    signature = Signature(bound)
+    assert (signature.name, signature.description) == ("send", "Send it.")
+    assert json.decode(signature.input.schema)["properties"] == {"to": {"type": "integer"}}
+    assert await bind_signature(bound, signature, None).run({"to": 1}, None) == (b'"mail.example 1 hunter2"', False)
+
+
 async def test_a_context_goes_to_the_parameter_of_its_type_whatever_its_name() -> None:
     async def whole(value: Any, who: CallContext) -> str:
         return who.principal

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import functools
 import inspect
 import os
 from collections.abc import Callable, Mapping
@@ -27,12 +28,13 @@ class Signature:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         hints = _hints(function)
-        self.name: str = getattr(function, "__name__", "")
-        self.description, described = read_docstring(function.__doc__)
+        written, given = _without_partial(function)
+        self.name: str = getattr(written, "__name__", "")
+        self.description, described = read_docstring(written.__doc__)
         self.context_name = _context_name(function, hints)
         fields: dict[str, Any] = {}
         for parameter in inspect.signature(function).parameters.values():
-            if parameter.name == self.context_name:
+            if parameter.name == self.context_name or parameter.name in given:
                 continue
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
                 raise UsageError(f"tool {self.name!r}: parameter {parameter.name!r} must be one that has a name")
@@ -212,7 +214,13 @@ def _begin_anew() -> None:
 os.register_at_fork(after_in_child=_begin_anew)
 
 
+def _without_partial(function: Callable[..., Any]) -> tuple[Callable[..., Any], Mapping[str, Any]]:
+    """The function as it was written, and the arguments that the program gave it: no business of the model."""
+    return (function.func, function.keywords) if isinstance(function, functools.partial) else (function, {})
+
+
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    function, _ = _without_partial(function)
     target = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
     if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
         raise UsageError(f"{function!r} yields; a tool returns one result, and reports with CallContext.progress")
