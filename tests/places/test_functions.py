@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from msgspec import Raw, json
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from farhand import CallContext, ToolError
 from farhand.core.errors import UsageError
@@ -101,6 +101,17 @@ async def test_the_signature_spreads_the_arguments_and_fills_in_defaults() -> No
     function = bind_signature(move, signature, signature.output)
     assert not function.wants_context
     assert await function.run({"x": 1, "point": {"x": 2}}, None) == (b"[1,2,5]", False)
+
+
+async def test_a_field_may_stand_where_a_default_does() -> None:
+    async def forecast(city: str = Field(min_length=2), days: int = Field(3, ge=1, description="How many")) -> int:
+        return days
+
+    signature = Signature(forecast)
+    schema = json.decode(signature.input.schema)
+    assert schema["properties"]["days"] == {"default": 3, "description": "How many", "minimum": 1, "type": "integer"}
+    assert schema["required"] == ["city"]
+    assert await bind_signature(forecast, signature, None).run({"city": "Oslo"}, None) == (b"3", False)
 
 
 async def test_what_the_program_gave_a_function_is_not_shown_to_the_model() -> None:

@@ -7,7 +7,7 @@ import inspect
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 from msgspec import Raw, json
 
@@ -53,17 +53,19 @@ class _Arguments:
             self.schema = Raw(b'{"type":"object","properties":{},"additionalProperties":false}')
             return
         from pydantic import BaseModel, ConfigDict, Field, create_model  # a typed signature is what makes it needed
+        from pydantic.fields import FieldInfo
 
         class Arguments(BaseModel):
             model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
 
         definitions: dict[str, Any] = {}
         for field, (annotation, default, description) in fields.items():
-            required = default is inspect.Parameter.empty
             # The alias keeps names that pydantic takes for its own, such as `schema` or `copy`.
-            info = Field(... if required else default, alias=field, description=description)
-            if description is None:
-                info = Field(... if required else default, alias=field)
+            more: dict[str, Any] = {"alias": field} | ({} if description is None else {"description": description})
+            if isinstance(default, FieldInfo):  # `days: int = Field(3, ge=1)`, as in a model
+                annotation, info = Annotated[annotation, default], Field(**more)
+            else:
+                info = Field(... if default is inspect.Parameter.empty else default, **more)
             definitions[f"p_{field}"] = (annotation, info)
         self._names = tuple(fields)
         kinds = {field: annotation for field, (annotation, _, _) in fields.items()}
