@@ -6,7 +6,8 @@ import functools
 import subprocess
 import sys
 import threading
-from typing import Any
+from datetime import date
+from typing import Annotated, Any
 
 import pytest
 from msgspec import Raw, json
@@ -101,6 +102,16 @@ async def test_the_signature_spreads_the_arguments_and_fills_in_defaults() -> No
     function = bind_signature(move, signature, signature.output)
     assert not function.wants_context
     assert await function.run({"x": 1, "point": {"x": 2}}, None) == (b"[1,2,5]", False)
+
+
+async def test_a_strict_parameter_takes_a_date_as_json_has_it() -> None:
+    async def year(day: Annotated[date, Field(strict=True)]) -> int:
+        return day.year
+
+    function = bind_signature(year, Signature(year), None)
+    assert await function.run({"day": "2026-07-01"}, None) == (b"2026", False)
+    with pytest.raises(ToolError, match="day"):
+        await function.run({"day": "2026-13-01"}, None)
 
 
 async def test_a_field_may_stand_where_a_default_does() -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 from datetime import UTC, date, datetime
+from enum import Enum
 from typing import Any, Generic, TypeVar
 
 import pytest
@@ -70,6 +71,25 @@ def test_a_typed_value_goes_to_json_and_comes_back(kind: Any, written: Any, valu
     made = codec(kind)
     assert made.load(written) == value
     assert made.load(json.decode(made.dump(value))) == value
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    colour: Colour
+    day: date
+    numbers: set[int]
+
+
+def test_a_strict_type_takes_from_json_what_json_has_no_type_for() -> None:
+    made, value = codec(Strict), Strict(colour=Colour.RED, day=date(2026, 7, 1), numbers={1})
+    assert made.load(json.decode(made.dump(value))) == value
+    with pytest.raises(ValueError, match="numbers"):
+        made.load({"colour": "red", "day": "2026-07-01", "numbers": ["1"]})
 
 
 def test_properties_go_by_their_alias_in_the_schema_and_in_both_directions() -> None:

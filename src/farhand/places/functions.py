@@ -14,7 +14,7 @@ from msgspec import Raw, json
 from farhand.core.errors import ToolError, UsageError
 from farhand.places.docstring import read_docstring
 from farhand.places.running import CallContext
-from farhand.places.values import Codec, codec, dump, dump_result, strip_titles
+from farhand.places.values import Codec, codec, dump, dump_result, strip_titles, validated
 
 _EXACT = (str, int, bool)
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -49,10 +49,10 @@ class _Arguments:
 
     def __init__(self, name: str, fields: Mapping[str, tuple[Any, Any, str | None]]) -> None:
         if not fields:
-            self._model = None
+            self._adapter = None
             self.schema = Raw(b'{"type":"object","properties":{},"additionalProperties":false}')
             return
-        from pydantic import BaseModel, ConfigDict, Field, create_model  # a typed signature is what makes it needed
+        from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model  # a signature's types need it
         from pydantic.fields import FieldInfo
 
         class Arguments(BaseModel):
@@ -71,8 +71,8 @@ class _Arguments:
         kinds = {field: annotation for field, (annotation, _, _) in fields.items()}
         self._exact = kinds if all(kind in _EXACT for kind in kinds.values()) else None
         try:
-            self._model = create_model(name, __base__=Arguments, **definitions)
-            schema = strip_titles(self._model.model_json_schema(by_alias=True), name)
+            self._adapter = TypeAdapter(create_model(name, __base__=Arguments, **definitions))
+            schema = strip_titles(self._adapter.json_schema(by_alias=True), name)
         except Exception as error:
             raise UsageError(f"tool {name!r}: its parameters have no JSON Schema: {error}") from error
         schema.pop("description", None)
@@ -80,7 +80,7 @@ class _Arguments:
 
     def load(self, value: Any) -> dict[str, Any]:
         """Keyword arguments, defaults filled in, as the signature's types."""
-        if self._model is None:
+        if self._adapter is None:
             return {}
         if self._exact is not None and len(value) == len(self._exact):
             for name, kind in self._exact.items():
@@ -88,7 +88,7 @@ class _Arguments:
                     break
             else:  # checked values of plain types need no conversion
                 return dict(value)
-        loaded = self._model.model_validate(value).__dict__
+        loaded = validated(self._adapter, value).__dict__
         return {name: loaded[f"p_{name}"] for name in self._names}
 
     def dump(self, value: Any) -> bytes:

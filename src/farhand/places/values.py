@@ -75,7 +75,7 @@ class TypedCodec(Generic[T]):
 
     def load(self, value: Any) -> T:
         """A checked JSON value as the type; the type's own validators may still refuse it."""
-        return self._adapter.validate_python(value)
+        return validated(self._adapter, value)
 
     def dump(self, value: Any) -> bytes:
         """A value of the type as JSON; any other value as it is, for the schema to judge."""
@@ -88,6 +88,14 @@ class TypedCodec(Generic[T]):
             if "PydanticSerialization" in type(error).__name__:
                 return dump(value)
             raise
+
+
+def validated(adapter: "TypeAdapter[T]", value: Any) -> T:
+    """A JSON value as a type. JSON has the last word: from nothing else does a strict type take a date or an enum."""
+    try:
+        return adapter.validate_python(value)
+    except ValueError:
+        return adapter.validate_json(json.encode(value))
 
 
 def codec(kind: Any, *, output: bool = False) -> Codec:
