@@ -22,7 +22,7 @@ from farhand.runner.driver import Driver, Means, OnCall
 from farhand.runner.live import LiveRun, Output
 from farhand.runner.perform import perform
 from farhand.runner.recent import RecentRuns
-from farhand.runner.snapshot import read_snapshot
+from farhand.runner.snapshot import Snapshot, read_snapshot
 from farhand.stopping import StopWhen
 from farhand.tool import Tool
 
@@ -193,10 +193,12 @@ class Agent(Generic[Output]):
     ) -> LiveRun[Output]:
         """Go on with a run that `to_json` wrote, with results by call id and decisions about approvals.
 
-        The same stored run resumed twice in one process goes on once: the second caller gets the run that is under way.
+        The same stored run resumed twice in one process goes on once: the second caller gets the run that is under way,
+        or waits for it if it is under way in another thread.
         """
         callbacks = Callbacks(on_call=on_call, on_approval=on_approval, on_update=on_update)
         live = self.load(data, tools=tools, callbacks=callbacks)
+        await live.reach()
         live.settle(answers or {}, decisions or {})
         return await live.wait()
 
@@ -205,6 +207,11 @@ class Agent(Generic[Output]):
     ) -> LiveRun[Output]:
         """A run that `to_json` wrote, ready to be answered; it has not begun to work again."""
         snapshot = read_snapshot(data)
+        with self._recent.lock:
+            return self._take_up(snapshot, tools, callbacks)
+
+    def _take_up(self, snapshot: Snapshot, tools: Iterable[Tool[Any, Any]], callbacks: Callbacks) -> LiveRun[Output]:
+        """The run that this process has already, or else a new one."""
         known = self._recent.find(snapshot.run)
         if known is not None and (known.busy or known.state.events > snapshot.run.events):
             if callbacks.on_update is not None:

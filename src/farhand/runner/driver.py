@@ -11,6 +11,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeAlias, cast
 
@@ -84,11 +85,12 @@ class Driver:
 
     __slots__ = (
         "_asked",
+        "_busy",
         "_context",
         "_do",
         "_error",
+        "_followers",
         "_hushed",
-        "_idle",
         "_inline",
         "_loop",
         "_news",
@@ -96,6 +98,7 @@ class Driver:
         "_thread",
         "_timers",
         "contexts",
+        "lock",
         "log",
         "means",
         "scopes",
@@ -109,6 +112,8 @@ class Driver:
         self.seq = seq
         self.log: list[Event] = []
         self.watchers = Watchers()
+        self.lock = threading.RLock()
+        """Held by whoever takes the run up, or says something about it, so that two threads cannot do so at once."""
         self.contexts: dict[Key, CallContext] = {}
         self.scopes: dict[Key, Scope] = {}
         self.state = cast("Run", state)
@@ -118,7 +123,8 @@ class Driver:
         self._tasks: set[asyncio.Task[None]] = set()
         self._timers = Timers(means.clock)
         self._news: asyncio.Future[None] | None = None
-        self._idle: asyncio.Future[None] | None = None
+        self._busy = False
+        self._followers: list[Future[None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._context: contextvars.Context
         self._thread = 0
@@ -129,7 +135,12 @@ class Driver:
     @property
     def busy(self) -> bool:
         """Whether somebody drives it."""
-        return self._idle is not None
+        return self._busy
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether another thread drives it: then only that one may say anything about it."""
+        return self._busy and threading.get_ident() != self._thread
 
     @property
     def unsent(self) -> tuple[str, ...]:
@@ -179,7 +190,7 @@ class Driver:
     def tell(self, told: Sequence[Update]) -> None:
         """Pass updates on, and let whoever waits for news look."""
         if told:
-            self.watchers.tell(told, self._idle is None)
+            self.watchers.tell(told, not self._busy)
         news = self._news
         if news is not None and not news.done():
             news.set_result(None)
@@ -259,10 +270,10 @@ class Driver:
 
     async def drive(self, *, hold: bool = False) -> None:
         """Perform what the run asks for until it ended or, without `hold`, waits for a client or a person."""
-        while self._idle is not None:
-            await asyncio.shield(self._idle)
-        self._begin()
+        while not self._begin():
+            await self.other_driver()
         try:
+            self.fire_overdue()
             while self._error is None and self.state.ending is None:
                 if self._asked:
                     if len(self._asked) == 1 and not self._tasks:
@@ -317,20 +328,34 @@ class Driver:
         call_ids = tuple([call.id for call in self.state.awaited_calls])
         self.tell((RunWaiting(self.seq, self.means.clock.now(), call_ids),))
 
-    def _begin(self) -> None:
+    def _begin(self) -> bool:
+        """Take the run up, unless somebody drives it already."""
+        with self.lock:
+            if self._busy:
+                return False
+            self._busy = True
+            self._thread = threading.get_ident()
         self._loop = asyncio.get_running_loop()
-        self._thread = threading.get_ident()
         self._context = contextvars.copy_context()
-        self._idle = self._loop.create_future()
         self.watchers.forget()
-        self.fire_overdue()
+        return True
+
+    async def other_driver(self) -> None:
+        """Wait until whoever drives the run has ended, be it on another thread's event loop."""
+        ended: Future[None] = Future()
+        self._followers.append(ended)
+        if self._busy:  # otherwise it ended just now
+            await asyncio.wrap_future(ended)
 
     def _rest(self) -> None:
         self._timers.rest()
-        assert self._idle is not None
-        self._idle.set_result(None)
-        self._idle = None
+        del self._context  # it may hold whatever the caller holds
         self._error = None
+        self._busy = False
+        while self._followers:
+            follower = self._followers.pop(0)
+            if follower.set_running_or_notify_cancel():
+                follower.set_result(None)
 
     async def _abort(self, error: BaseException | None) -> None:
         """The driver was cancelled, or a callback raised: call the run off and leave nothing running."""

@@ -206,9 +206,15 @@ class LiveRun(Generic[Output]):
         if not decisions and len(results) == 1:
             ((call_id, result),) = results.items()
             return (self.answer(call_id, result, principal=principal),)
-        who, now = self._principal(principal), self._now()
+        with self._driver.lock:
+            return self._settle(results, decisions or {}, self._principal(principal))
+
+    def _settle(
+        self, results: Mapping[str, Any], decisions: Mapping[str, bool | Approve | Deny], who: str
+    ) -> tuple[Receipt, ...]:
+        now = self._now()
         asked: list[Callable[[Run], Event | None]] = []
-        for call_id, verdict in (decisions or {}).items():
+        for call_id, verdict in decisions.items():
             asked.append(partial(decision, who=who, call_id=call_id, verdict=verdict, now=now))
         for call_id, result in results.items():
             raw, multipart = dump_result(result, dump)
@@ -224,7 +230,7 @@ class LiveRun(Generic[Output]):
         for event in events:
             if event is not None:
                 self._driver.commit(event)
-        call_ids = [*(decisions or {}), *results]
+        call_ids = [*decisions, *results]
         return tuple([Receipt(call_id, events[place] is None) for place, call_id in enumerate(call_ids)])
 
     def cancel_call(self, call_id: str, reason: str = "", *, principal: str | None = None) -> Receipt:
@@ -234,9 +240,12 @@ class LiveRun(Generic[Output]):
     def cancel(self, reason: str = "", *, principal: str | None = None) -> None:
         """Call the whole run off."""
         driver = self._driver
-        event = answers.cancel_run(self.state, self._principal(principal), at=driver.means.clock.now(), reason=reason)
-        if event is not None:
-            driver.commit(event)
+        with driver.lock:
+            self._expect_here()
+            now = driver.means.clock.now()
+            event = answers.cancel_run(self.state, self._principal(principal), at=now, reason=reason)
+            if event is not None:
+                driver.commit(event)
 
     # Going on
 
@@ -247,6 +256,11 @@ class LiveRun(Generic[Output]):
         """
         await self._driver.drive(hold=hold)
         return self
+
+    async def reach(self) -> None:
+        """Wait while another thread works on the run: only there could anything be said about it."""
+        while self._driver.elsewhere:
+            await self._driver.other_driver()
 
     def watch(self, watcher: Callable[[Update], None], *, current: bool = False) -> Callable[[], None]:
         """Call `watcher` with every further update; returns what ends that.
@@ -270,17 +284,23 @@ class LiveRun(Generic[Output]):
     def _say(
         self, decide: Callable[..., Event | None], call_id: str, principal: str | None, *args: Any, **keywords: Any
     ) -> Receipt:
-        driver = self._driver
-        now = self._now()
-        event = decide(self.state, self._principal(principal), call_id, *args, at=now, **keywords)
-        if event is not None:
-            driver.commit(event)
+        with self._driver.lock:
+            now = self._now()
+            event = decide(self.state, self._principal(principal), call_id, *args, at=now, **keywords)
+            if event is not None:
+                self._driver.commit(event)
         return Receipt(call_id, repeated=event is None)
 
     def _now(self) -> int:
         """The time, after everything has fired that was due before it."""
+        self._expect_here()
         self._driver.fire_overdue()
         return self._driver.means.clock.now()
+
+    def _expect_here(self) -> None:
+        """Nothing about a run at work is made for two threads: the other's event loop would not even wake up."""
+        if self._driver.elsewhere:
+            raise UsageError("another thread works on this run; say it there: loop.call_soon_threadsafe(run.answer, …)")
 
     def _principal(self, principal: str | None) -> str:
         return self.state.principal if principal is None else principal

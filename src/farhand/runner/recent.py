@@ -1,5 +1,6 @@
 """The runs that this process has taken up lately, so that a stored run resumed twice goes on once."""
 
+import threading
 from collections import OrderedDict
 from typing import Any
 from weakref import WeakValueDictionary
@@ -13,6 +14,8 @@ class RecentRuns:
 
     def __init__(self, size: int = 256) -> None:
         self._size = size
+        self.lock = threading.RLock()
+        """Held from looking for a run to keeping it, so that two threads do not both begin with it."""
         self._kept: OrderedDict[str, LiveRun[Any]] = OrderedDict()
         self._known: WeakValueDictionary[str, LiveRun[Any]] = WeakValueDictionary()
 

@@ -35,7 +35,8 @@ class Watchers:
         """
         kept, self._kept = self._kept, []
         self._watchers = [*self._watchers, watcher]
-        self.tell(kept, False)
+        if kept:
+            self.tell(kept, False)
         return lambda: self._remove(watcher)
 
     def forget(self) -> None:
