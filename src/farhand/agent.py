@@ -295,10 +295,19 @@ class Stream(Generic[Output]):
 
 def user_message(message: Input) -> UserMessage:
     """What the user says, as a message."""
+    said = UserMessage((Text(message),)) if isinstance(message, str) else _said(message)
+    text = message if isinstance(message, str) else said.text
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InvalidInput("the input of a run holds half a character") from None
+    return said
+
+
+def _said(message: Part | Sequence[str | Part] | UserMessage) -> UserMessage:
     if isinstance(message, UserMessage):
         return message
-    if isinstance(message, str):
-        return UserMessage((Text(message),))
     parts: object = (message,) if isinstance(message, Text | Json | Binary) else message
     if isinstance(parts, list | tuple):
         several = cast("Sequence[object]", parts)

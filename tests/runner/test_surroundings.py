@@ -11,6 +11,8 @@ import pytest
 from farhand import Agent, Call, Limits, scripted, tool
 from farhand.agent import Callbacks
 from farhand.core.call import Outcome
+from farhand.core.errors import InvalidInput
+from farhand.core.messages import Text, UserMessage
 from farhand.models import Turn, Use
 
 
@@ -139,3 +141,11 @@ async def test_a_stream_that_is_left_after_its_run_broke_logs_no_text_of_the_err
     del updates
     gc.collect()
     assert logged == []
+
+
+def test_half_a_character_in_the_input_is_refused_before_it_could_keep_the_run_from_being_stored() -> None:
+    agent = Agent(scripted(["ok"]))
+    for message in ("\ud83d", ["hi", Text("\ud83d")], UserMessage((Text("\ud83d"),))):
+        with pytest.raises(InvalidInput, match="half a character"):
+            agent.start(message)
+    assert agent.start("zu teuer \U0001f4b8").to_json()
