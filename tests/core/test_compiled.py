@@ -1,5 +1,7 @@
 """Compiled schemas are found again by pin, and the memory of them is bounded."""
 
+from msgspec import structs
+
 from farhand.core import compiled
 from farhand.core.compiled import output_of, parameters_of
 from farhand.core.content_cache import ContentCache
@@ -35,3 +37,10 @@ def test_the_memory_is_bounded_by_bytes(monkeypatch) -> None:
         assert parameters_of(make_tool(schema=schema)).is_valid({})
     assert 1 < len(kept) < 20
     assert kept.bytes <= 1 << 20
+
+
+def test_a_definition_with_a_borrowed_pin_does_not_lend_its_schema_to_the_owner_of_the_pin() -> None:
+    strict = make_tool("strict", schema=ADD)
+    forged = structs.replace(make_tool("anything"), pin=strict.pin)
+    assert parameters_of(forged).is_valid({"n": "x"})
+    assert not parameters_of(strict).is_valid({"n": "x"})

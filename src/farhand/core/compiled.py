@@ -1,10 +1,14 @@
-"""The compiled schemas of definitions, found by pin: the same pin means the same schemas. A memory of pure results."""
+"""The compiled schemas of definitions, found by pin: the same pin means the same schemas. A memory of pure results.
+
+A definition from a stored run brings its pin along. One that is not its own must not be found under it: everybody's
+calls of the tool that the pin belongs to would be held against the wrong schema.
+"""
 
 from msgspec import Raw
 
 from farhand.core.admission import ADMITTED, OWNER
 from farhand.core.content_cache import ContentCache
-from farhand.core.definition import Definition, Place
+from farhand.core.definition import Definition, Place, pin_of
 from farhand.core.schema import Schema, compile_schema
 
 # By bytes, not by count: 4,096 of the largest schemas that a client may bring would hold 2 GB.
@@ -25,5 +29,6 @@ def output_of(definition: Definition) -> Schema:
 def _keep(known: ContentCache[Schema], definition: Definition, raw: Raw) -> Schema:
     limits = OWNER if definition.place is Place.SERVER else ADMITTED
     schema = compile_schema(bytes(raw), limits)
-    known.put(definition.pin, schema, schema.size)
+    if pin_of(definition) == definition.pin:
+        known.put(definition.pin, schema, schema.size)
     return schema

@@ -134,7 +134,7 @@ def make_definition(fields: Mapping[str, Any] | None = None, /, **more: Any) -> 
     if "examples" in given:
         given["examples"] = tuple(_raw(example) for example in given["examples"])
     definition = Definition(**given)
-    return msgspec.structs.replace(definition, pin=_pin(definition))
+    return msgspec.structs.replace(definition, pin=pin_of(definition))
 
 
 def _raw(value: object) -> Raw:
@@ -143,7 +143,8 @@ def _raw(value: object) -> Raw:
     return Raw(value if isinstance(value, bytes) else msgspec.json.encode(value))
 
 
-def _pin(definition: Definition) -> str:
+def pin_of(definition: Definition) -> str:
+    """The pin that belongs to what the definition says."""
     shape = {
         "name": definition.name,
         "title": definition.title,
