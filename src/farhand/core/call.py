@@ -190,7 +190,7 @@ def move(call: Call, change: Change, **fields: Any) -> Call:
 
 def settle(call: Call, outcome: Outcome, at: int, **fields: Any) -> Call:
     """The call with its outcome; deadlines and back-off end with it."""
-    state = TABLE[call.state].get(_CHANGES[outcome])
+    state = _ENDS[call.state].get(outcome)
     if state is None:
         raise IllegalChange(f"call {call.id!r} cannot end {outcome} while {call.state}")
     return structs.replace(
@@ -198,4 +198,7 @@ def settle(call: Call, outcome: Outcome, at: int, **fields: Any) -> Call:
     )
 
 
-_CHANGES = {outcome: Change(outcome) for outcome in Outcome}
+_ENDS: Mapping[CallState, Mapping[Outcome, CallState]] = {
+    state: {outcome: changes[Change(outcome)] for outcome in Outcome if Change(outcome) in changes}
+    for state, changes in TABLE.items()
+}

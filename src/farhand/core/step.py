@@ -48,6 +48,7 @@ from farhand.core.events import (
 )
 from farhand.core.history import closed
 from farhand.core.messages import AssistantMessage
+from farhand.core.pieces import Usage
 from farhand.core.run import Ending, Phase, Run
 from farhand.core.turn import (
     admit,
@@ -70,6 +71,7 @@ _ASKING = Phase.ASKING
 _CALLING = Phase.CALLING
 _ENDED = Phase.ENDED
 _OK = Outcome.OK
+_NO_USAGE = Usage()
 
 _ANY_TIME: frozenset[type] = frozenset({RunCancelled, Recovered, TimerFired})
 
@@ -88,13 +90,13 @@ def step(run: Run | None, event: Event) -> tuple[Run, tuple[Effect, ...]]:
         if not isinstance(event, Started):
             raise IllegalChange(f"a run begins with Started, not {type(event).__name__}")
         return _started(event)
-    kind = type(event)
-    if kind not in ACCEPTS[run.phase]:
-        raise IllegalChange(f"{kind.__name__} is not taken while the run is {run.phase}")
-    if run.phase is _ENDED:
+    if run.phase is _ENDED and type(event) in ACCEPTS[_ENDED]:
         return run, ()
+    handler = _HANDLERS[run.phase].get(type(event))
+    if handler is None:
+        raise IllegalChange(f"{type(event).__name__} is not taken while the run is {run.phase}")
     work = Work(run, event.at)
-    HANDLERS[kind](work, event)
+    handler(work, event)
     return work.done()
 
 
@@ -131,7 +133,8 @@ def _started(event: Started) -> tuple[Run, tuple[Effect, ...]]:
 
 
 def _replied(work: Work, event: Replied) -> None:
-    work.fields.update(usage=work.run.usage + event.usage, finish=event.finish)
+    work.fields["finish"] = event.finish
+    work.fields["usage"] = work.run.usage if event.usage == _NO_USAGE else work.run.usage + event.usage
     work.say(AssistantMessage(event.text, event.reasoning, event.calls))
     if not event.calls:
         finish(work, event.text)
@@ -416,3 +419,5 @@ HANDLERS: Mapping[type, Callable[[Work, Any], None]] = {
     RunCancelled: _run_cancelled,
     Recovered: _recovered,
 }
+
+_HANDLERS = {phase: {kind: HANDLERS[kind] for kind in kinds} for phase, kinds in ACCEPTS.items()}

@@ -220,13 +220,12 @@ def next_turn(work: Work) -> None:
 
 def token_limit(limits: Limits, usage: Usage) -> str:
     """The name of the token limit that is reached, or an empty string."""
-    for name, limit, used in (
-        ("input_tokens", limits.input_tokens, usage.input),
-        ("output_tokens", limits.output_tokens, usage.output),
-        ("total_tokens", limits.total_tokens, usage.total),
-    ):
-        if limit is not None and used >= limit:
-            return name
+    if limits.input_tokens is not None and usage.input >= limits.input_tokens:
+        return "input_tokens"
+    if limits.output_tokens is not None and usage.output >= limits.output_tokens:
+        return "output_tokens"
+    if limits.total_tokens is not None and usage.total >= limits.total_tokens:
+        return "total_tokens"
     return ""
 
 

@@ -32,11 +32,12 @@ class Work:
 
     def done(self) -> tuple[Run, tuple[Effect, ...]]:
         """The run after the event, and what it asks for."""
-        before = self.run
-        run = structs.replace(
-            before, calls=self.calls, order=self.order, updated=self.at, events=before.events + 1, **self.fields
-        )
-        return run, tuple(self.effects)
+        before, fields = self.run, self.fields
+        fields["calls"] = self.calls
+        fields["order"] = self.order
+        fields["updated"] = self.at
+        fields["events"] = before.events + 1
+        return structs.replace(before, **fields), tuple(self.effects)
 
     def call(self, call_id: str, attempt: int | None = None) -> Call:
         """An open call of the current turn; with `attempt`, only if that is the attempt under way."""

@@ -3,7 +3,7 @@
 import threading
 from collections import OrderedDict
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import ref
 
 from farhand.core.run import Ending, Run
 from farhand.runner.live import LiveRun
@@ -17,7 +17,8 @@ class RecentRuns:
         self.lock = threading.RLock()
         """Held from looking for a run to keeping it, so that two threads do not both begin with it."""
         self._kept: OrderedDict[str, LiveRun[Any]] = OrderedDict()
-        self._known: WeakValueDictionary[str, LiveRun[Any]] = WeakValueDictionary()
+        self._noted: dict[str, ref[LiveRun[Any]]] = {}
+        self._crowded = 4 * size
 
     def find(self, stored: Run) -> LiveRun[Any] | None:
         """The run that `stored` is a picture of, if this process has it and nothing speaks for the picture.
@@ -25,7 +26,7 @@ class RecentRuns:
         A newer picture wins: another process went on with it. And a run that failed or was called off without having
         dispatched anything since may be tried again from its picture; otherwise a tool could run twice.
         """
-        live = self._kept.get(stored.id) or self._known.get(stored.id)
+        live = self._kept.get(stored.id) or self._alive(stored.id)
         if live is None or live.state.events < stored.events:
             return None
         broken = live.state.ending in (Ending.FAILED, Ending.CANCELLED) and stored.ending is None
@@ -33,7 +34,12 @@ class RecentRuns:
 
     def note(self, run: LiveRun[Any]) -> None:
         """Know a run as long as somebody has it."""
-        self._known[run.id] = run
+        with self.lock:
+            self._noted[run.id] = ref(run)
+            if len(self._noted) > self._crowded:
+                # Nobody is told when a run is dropped, which costs more than to look now and then.
+                self._noted = {run_id: noted for run_id, noted in self._noted.items() if noted() is not None}
+                self._crowded = max(4 * self._size, 2 * len(self._noted))
 
     def keep(self, run: LiveRun[Any]) -> None:
         """Know a run, and keep it until others have pushed it out."""
@@ -41,6 +47,10 @@ class RecentRuns:
         self._kept.move_to_end(run.id)
         while len(self._kept) > self._size:
             self.note(self._kept.popitem(last=False)[1])
+
+    def _alive(self, run_id: str) -> LiveRun[Any] | None:
+        noted = self._noted.get(run_id)
+        return None if noted is None else noted()
 
 
 def _attempts(run: Run) -> dict[str, int]:

@@ -44,32 +44,26 @@ class Watchers:
         self._kept.clear()
 
     def tell(self, told: Sequence[Update], keep: bool) -> None:
-        """Tell everybody; with `keep`, hold it for the first watcher if there is none."""
+        """Tell everybody, then whatever was to be told meanwhile; with `keep`, hold it for the first watcher."""
         if self._telling:
             self._later.append(told)
-        elif self._watchers:
-            self._telling = True
-            try:
-                self._tell_all(told, keep)
-            finally:
-                self._telling = False
-        elif keep:
-            self._kept += told
-
-    def _tell_all(self, told: Sequence[Update], keep: bool) -> None:
-        """Tell this, and then whatever was to be told meanwhile."""
-        while True:
-            for watcher in self._watchers:
-                try:
-                    for update in told:
-                        watcher(update)
-                except Exception as error:  # noqa: BLE001  whatever a watcher raises, the run goes on
-                    self._give_up(watcher, error)
-            if not self._later:
-                return
-            told = self._later.popleft()
-            if keep and not self._watchers:  # the last one failed or left meanwhile
-                self._kept += told
+            return
+        self._telling = True
+        try:
+            while True:
+                if keep and not self._watchers:  # the last one may have failed or left meanwhile
+                    self._kept += told
+                for watcher in self._watchers:
+                    try:
+                        for update in told:
+                            watcher(update)
+                    except Exception as error:  # noqa: BLE001  whatever a watcher raises, the run goes on
+                        self._give_up(watcher, error)
+                if not self._later:
+                    return
+                told = self._later.popleft()
+        finally:
+            self._telling = False
 
     def tell_one(self, watcher: Watcher, told: Sequence[Update]) -> None:
         """Tell one watcher."""
