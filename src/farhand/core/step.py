@@ -420,4 +420,6 @@ HANDLERS: Mapping[type, Callable[[Work, Any], None]] = {
     Recovered: _recovered,
 }
 
-_HANDLERS = {phase: {kind: HANDLERS[kind] for kind in kinds} for phase, kinds in ACCEPTS.items()}
+_HANDLERS: Mapping[Phase, Mapping[type, Callable[[Work, Any], None]]] = {
+    phase: {kind: HANDLERS[kind] for kind in kinds} for phase, kinds in ACCEPTS.items()
+}
