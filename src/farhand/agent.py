@@ -9,7 +9,7 @@ from farhand.calls import Call
 from farhand.core.admission import OUTSIDE, OWNER, AdmissionLimits
 from farhand.core.definition import Definition, skeleton, validate_tool_definitions
 from farhand.core.errors import DuplicateToolName, InvalidInput
-from farhand.core.events import Recovered, Started
+from farhand.core.events import Memory, Recovered, Started
 from farhand.core.limits import Limits
 from farhand.core.messages import Binary, Json, Message, Part, Text, UserMessage
 from farhand.core.schema import compile_schema
@@ -157,28 +157,52 @@ class Agent(Generic[Output]):
         callbacks: Callbacks = Callbacks(),
     ) -> LiveRun[Output]:
         """A run that has not begun to work: watch it, then `await run.wait()` or `async for … in run.updates()`."""
-        brought, definitions, refused = self._brought(tools)
-        driver = Driver(self._means(brought, callbacks), perform)
+        clock = self._clock
+        started, brought = self.started(
+            message,
+            tools=tools,
+            history=history,
+            principal=principal,
+            thread=thread or clock.new_id(),
+            memory=self.decisions.of(principal),
+            run_id=clock.new_id(),
+            at=clock.now(),
+        )
+        driver = Driver(self.means(brought, callbacks), perform)
         if callbacks.on_update is not None:
             driver.watchers.add(callbacks.on_update)
-        clock = self._clock
-        driver.commit(
-            Started(
-                at=clock.now(),
-                run_id=clock.new_id(),
-                thread_id=thread or clock.new_id(),
-                principal=principal,
-                messages=(*history, user_message(message)),
-                tools=(*self._definitions, *definitions) if definitions else self._definitions,
-                instructions=self.instructions,
-                limits=self.limits,
-                output_schema=self._schema,
-                judged_stop=self._stop_when is not None,
-                memory=self.decisions.of(principal),
-                refused=refused,
-            )
-        )
+        driver.commit(started)
         return LiveRun(driver, self._recent.note)
+
+    def started(
+        self,
+        message: Input,
+        *,
+        tools: ClientTools,
+        history: Sequence[Message],
+        principal: str,
+        thread: str,
+        memory: tuple[Memory, ...],
+        run_id: str,
+        at: int,
+    ) -> tuple[Started, Mapping[str, Tool[Any, Any]]]:
+        """The event that begins a run, and the program's own tools that it brings along."""
+        brought, definitions, refused = self._brought(tools)
+        started = Started(
+            at=at,
+            run_id=run_id,
+            thread_id=thread,
+            principal=principal,
+            messages=(*history, user_message(message)),
+            tools=(*self._definitions, *definitions) if definitions else self._definitions,
+            instructions=self.instructions,
+            limits=self.limits,
+            output_schema=self._schema,
+            judged_stop=self._stop_when is not None,
+            memory=memory,
+            refused=refused,
+        )
+        return started, brought
 
     async def resume(
         self,
@@ -221,12 +245,11 @@ class Agent(Generic[Output]):
         brought = _by_name(tools)
         if brought:
             _by_name([*self.tools.values(), *brought.values()])
-        driver = Driver(self._means(brought, callbacks), perform, state=snapshot.run, seq=snapshot.seq)
+        driver = Driver(self.means(brought, callbacks), perform, state=snapshot.run, seq=snapshot.seq)
         own = [*self._definitions, *(tool.definition for tool in brought.values())]
-        foreign = [definition for definition in snapshot.run.tools.values() if definition.source == "client"]
-        kept, refused = _beside(own, foreign)
+        tools_now, refused = tools_of_today(own, snapshot.run.tools.values())
         if snapshot.run.ending is None:
-            driver.commit(Recovered(self._clock.now(), (*own, *kept), snapshot.unsent))
+            driver.commit(Recovered(self._clock.now(), tools_now, snapshot.unsent))
         if callbacks.on_update is not None:
             driver.join(callbacks.on_update)
         for text in refused:
@@ -237,11 +260,19 @@ class Agent(Generic[Output]):
         self._recent.keep(live)
         return live
 
-    def _means(self, brought: Mapping[str, Tool[Any, Any]], callbacks: Callbacks) -> Means:
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        """Of its own tools."""
+        return self._definitions
+
+    def means(
+        self, brought: Mapping[str, Tool[Any, Any]], callbacks: Callbacks, *, clock: Clock | None = None
+    ) -> Means:
+        """What its runs work with in this process."""
         return Means(
             self.model,
             {**self.tools, **brought} if brought else self.tools,
-            self._clock,
+            clock or self._clock,
             self.decisions,
             callbacks.on_call,
             callbacks.on_approval,
@@ -265,6 +296,17 @@ class Agent(Generic[Output]):
         outside = validate_tool_definitions(foreign, self._admission) if foreign != [] else ()
         kept, refused = _beside([tool.definition for tool in brought.values()], outside)
         return {tool.name: tool for tool in own}, (*(tool.definition for tool in own), *kept), refused
+
+
+def tools_of_today(
+    own: Sequence[Definition], stored: Iterable[Definition]
+) -> tuple[tuple[Definition, ...], tuple[str, ...]]:
+    """What a stored run is offered from now on: the program's tools as they are, the client's as they were.
+
+    Also says which of the client's are refused, because the program has a tool of that name now.
+    """
+    kept, refused = _beside(own, [definition for definition in stored if definition.source == "client"])
+    return (*own, *kept), refused
 
 
 def _beside(own: Sequence[Definition], foreign: Sequence[Definition]) -> tuple[tuple[Definition, ...], tuple[str, ...]]:

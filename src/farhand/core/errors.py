@@ -16,7 +16,13 @@ FarhandError
 ├── RunFailed               the run ended without a result
 ├── ModelError              the model, or the way to it, failed
 │   └── ModelBroke          a model adapter broke the rules of its contract
-└── IllegalChange           an event that this state does not take: a fault of the adapter
+├── IllegalChange           an event that this state does not take: a fault of the adapter
+├── ThreadBusy              the thread has an open run, and this start does not take its place
+├── StartConflict           another run was started under this key
+├── RunRefused              a stored run that this version cannot read; nothing is guessed at
+└── StoreError              the store cannot be used as it is
+    ├── StoreAway           it cannot be reached or written just now; try again
+    └── StoreVersion        its tables are of another version
 
 ToolError stands apart: a tool raises it, and the model reads it.
 """
@@ -131,6 +137,42 @@ class IllegalChange(FarhandError):
     """An event that this state does not take: a fault of the adapter, not of a client."""
 
     code = "illegal_change"
+
+
+class ThreadBusy(FarhandError):
+    """The thread has an open run, and this start was told not to take its place."""
+
+    code = "thread_busy"
+
+
+class StartConflict(FarhandError):
+    """Another run was started under this key."""
+
+    code = "start_conflict"
+
+
+class RunRefused(FarhandError):
+    """A stored run that cannot be read; it was put aside, and nothing is guessed at."""
+
+    code = "run_refused"
+
+
+class StoreError(FarhandError):
+    """The store cannot be used as it is."""
+
+    code = "store"
+
+
+class StoreAway(StoreError):
+    """The store cannot be reached or written just now. Nothing that was asked of it counts as done."""
+
+    code = "store_away"
+
+
+class StoreVersion(StoreError):
+    """The store's tables are of another version than this build reads."""
+
+    code = "store_version"
 
 
 class ToolError(Exception):

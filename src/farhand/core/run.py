@@ -87,7 +87,7 @@ class Run(Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def awaited_calls(self) -> tuple[Call, ...]:
         """The open calls that a client or a person has to answer."""
-        return tuple([call for call in self.open_calls if _awaits_somebody(call)])
+        return tuple([call for call in self.open_calls if awaits_somebody(call)])
 
     @property
     def waiting(self) -> bool:
@@ -114,7 +114,8 @@ class Run(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.pinned.get(call.pin)
 
 
-def _awaits_somebody(call: Call) -> bool:
+def awaits_somebody(call: Call) -> bool:
+    """Whether a client or a person has to say something about an open call."""
     if call.state is CallState.EXECUTING:
         return call.place is Place.CLIENT
     return call.state is CallState.APPROVAL_REQUESTED

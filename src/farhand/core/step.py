@@ -50,6 +50,7 @@ from farhand.core.history import closed
 from farhand.core.messages import AssistantMessage
 from farhand.core.pieces import Usage
 from farhand.core.run import Ending, Phase, Run
+from farhand.core.timers import timers_of
 from farhand.core.turn import (
     admit,
     advance,
@@ -380,12 +381,7 @@ def _resume_call(work: Work, call: Call, definition: Definition, *, offered: boo
         work.effects.append(AskApproval(call.id))
     elif call.judging:
         work.effects.append(JudgeApproval(call.id))
-    if call.deadline is not None:
-        work.effects.append(SetTimer(call.deadline, call.id, TimerKind.DEADLINE, call.attempt))
-    elif call.not_before:
-        work.effects.append(SetTimer(call.not_before, call.id, TimerKind.BACKOFF, call.attempt))
-    if call.grace is not None:
-        work.effects.append(SetTimer(call.grace, call.id, TimerKind.GRACE, call.attempt))
+    work.effects.extend(timers_of(call))
 
 
 def _by_name(definitions: tuple[Definition, ...]) -> dict[str, Definition]:

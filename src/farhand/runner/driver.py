@@ -35,6 +35,7 @@ from farhand.core.effects import (
 from farhand.core.events import Event, RunCancelled, TimerFired
 from farhand.core.run import Run
 from farhand.core.step import step
+from farhand.core.timers import timers_of
 from farhand.core.updates import CallApproved, CallEnded, CallProgress, RunWaiting, Update, Warned, current, updates
 from farhand.models.base import Model
 from farhand.places.functions import Function
@@ -80,6 +81,20 @@ class Means(Struct, frozen=True):
     show_errors: bool = False
 
 
+class Change(Struct, frozen=True, gc=False):
+    """One step of a run, from the moment it is made until it is told."""
+
+    before: Run | None
+    event: Event
+    after: Run
+    told: list[Update]
+    effects: tuple[Effect, ...]
+
+
+class LetGo(Exception):
+    """The run is somebody else's now: whatever is under way for it here is dropped, and nothing is said about it."""
+
+
 class Driver:
     """One run and everything that is under way for it."""
 
@@ -92,6 +107,7 @@ class Driver:
         "_followers",
         "_hushed",
         "_inline",
+        "_keep",
         "_loop",
         "_news",
         "_tasks",
@@ -104,10 +120,19 @@ class Driver:
         "scopes",
         "seq",
         "state",
+        "unkept",
         "watchers",
     )
 
-    def __init__(self, means: Means, perform: Perform, *, state: Run | None = None, seq: int = 0) -> None:
+    def __init__(
+        self,
+        means: Means,
+        perform: Perform,
+        *,
+        state: Run | None = None,
+        seq: int = 0,
+        keep: Callable[[Change], None] | None = None,
+    ) -> None:
         self.means = means
         self.seq = seq
         self.log: list[Event] = []
@@ -118,7 +143,11 @@ class Driver:
         self.scopes: dict[Key, Scope] = {}
         self.state = cast("Run", state)
         """The run as it is now; there from the first event on."""
+        self.unkept = 0
+        """Changes that were given to `keep` and not yet released."""
         self._do = perform
+        self._keep = keep
+        """Takes every change to where it lasts. Nobody is told of it and nothing is done for it before `release`."""
         self._asked: deque[Effect] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._timers = Timers(means.clock)
@@ -166,14 +195,42 @@ class Driver:
         self._wake()
 
     def finish(self, event: Event) -> None:
-        """Take the event that a piece of work ends with: step, keep it, tell the watchers, note what is asked for."""
+        """Take the event that a piece of work ends with: step, and keep what came of it."""
+        change = self._step(event)
+        if self._keep is None:
+            self.log.append(event)
+            self._release(change)
+        else:
+            self.unkept += 1
+            self._keep(change)
+
+    def release(self, change: Change) -> None:
+        """A change lasts now: tell the watchers, and do what it asks for."""
+        self.unkept -= 1
+        self._release(change)
+        self._wake()
+
+    def accept(self, event: Event) -> Change:
+        """Take an event that somebody else has kept already."""
+        change = self._step(event)
+        self._release(change)
+        return change
+
+    def rewind(self, state: Run, seq: int) -> None:
+        """Forget the changes that came to nothing: the run is as it was kept."""
+        self.state, self.seq, self.unkept = state, seq, 0
+
+    def _step(self, event: Event) -> Change:
         before = cast("Run | None", self.state)
         after, effects = step(before, event)
-        self.state = after
-        self.log.append(event)
         told = updates(before, event, after, self.seq)
+        self.state = after
         self.seq += len(told)
-        for effect in effects:
+        return Change(before, event, after, told, effects)
+
+    def _release(self, change: Change) -> None:
+        before, after, told = change.before, change.after, change.told
+        for effect in change.effects:
             self._take(effect)
         if before is not None and after.calls is not before.calls:
             self._let_go(told)
@@ -261,6 +318,23 @@ class Driver:
     def _fire(self, timer: SetTimer) -> None:
         self.commit(TimerFired(max(self.means.clock.now(), timer.due), timer.call_id, timer.kind, timer.attempt))
 
+    def let_go(self) -> None:
+        """Stop everything; the run goes on elsewhere."""
+        self._error = LetGo()
+        for key in list(self.scopes):
+            self._stop(key)
+        self._wake()
+
+    def works_on(self, run: Run) -> bool:
+        """Whether a client call of a run that waits is one that is run here."""
+        return any(call.state is CallState.EXECUTING and self._runs_here(call) for call in run.awaited_calls)
+
+    def set_timers(self) -> None:
+        """Set the timers of a run that was taken up as it was left."""
+        for call in self.state.open_calls:
+            for timer in timers_of(call):
+                self._timers.set(timer)
+
     def fire_overdue(self) -> None:
         """Let every timer fire whose time has come; a paused run has none that would do so by itself."""
         for timer in self._timers.overdue():
@@ -274,7 +348,7 @@ class Driver:
             await self.other_driver()
         try:
             self.fire_overdue()
-            while self._error is None and self.state.ending is None:
+            while self._error is None and (self.state.ending is None or self.unkept):
                 if self._asked:
                     if len(self._asked) == 1 and not self._tasks:
                         self._inline = True
@@ -284,7 +358,7 @@ class Driver:
                         self._spawn_asked()
                 elif self._hushed and self._waits_for_others():
                     self._tell_waiting()
-                elif not hold and self._waits_for_others():
+                elif not hold and not self.unkept and self._waits_for_others():
                     break
                 else:
                     await self._wait_for_news()
@@ -358,10 +432,13 @@ class Driver:
                 follower.set_result(None)
 
     async def _abort(self, error: BaseException | None) -> None:
-        """The driver was cancelled, or a callback raised: call the run off and leave nothing running."""
+        """The driver was cancelled, or a callback raised: leave nothing running.
+
+        A run that nobody keeps is called off with its driver; one that is kept goes on elsewhere.
+        """
         self._asked.clear()
-        if self.state.ending is None:
-            known = isinstance(error, Exception)
+        known = isinstance(error, Exception)
+        if self.state.ending is None and (self._keep is None or (known and not isinstance(error, LetGo))):
             reason = f"{type(error).__name__} in the program" if known else "the program stopped waiting"
             self.commit(RunCancelled(self.means.clock.now(), reason))
         for task in self._tasks:

@@ -1,0 +1,308 @@
+"""A store that lives as long as its process: for tests, demos and whoever can lose everything. Nothing is shared."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from itertools import islice
+from time import time_ns
+
+import msgspec
+from msgspec import structs
+
+from farhand.core.errors import StoreError
+from farhand.stores.base import (
+    FORMAT,
+    TABLES,
+    CallRow,
+    Claim,
+    LogRow,
+    MemoryRow,
+    OnRing,
+    PieceRow,
+    Ring,
+    Row,
+    RunRow,
+    Stored,
+    ThreadRow,
+    WorkerRow,
+    Write,
+)
+
+
+class MemoryStore:
+    """The contract in dictionaries. Several runners of one process may share it, as replicas share a database."""
+
+    def __init__(self) -> None:
+        self._threads: dict[str, ThreadRow] = {}
+        self._runs: dict[str, RunRow] = {}
+        self._keys: dict[tuple[str, str], str] = {}
+        self._log: dict[str, list[LogRow]] = {}
+        self._calls: dict[str, CallRow] = {}
+        self._snapshots: dict[str, tuple[int, bytes]] = {}
+        self._toolsets: dict[str, bytes] = {}
+        self._memories: dict[str, dict[tuple[str, str], MemoryRow]] = {}
+        self._workers: dict[str, WorkerRow] = {}
+        self._pieces: dict[str, list[PieceRow]] = {}
+        self._hearers: list[OnRing] = []
+
+    async def open(self, on_ring: OnRing | None = None) -> None:
+        """Whoever opens it hears of every write, also of his own."""
+        if on_ring is not None:
+            self._hearers.append(on_ring)
+
+    async def close(self) -> None:
+        """Nothing is kept open; what it holds stays, for whoever opens it again."""
+
+    async def time(self) -> int:
+        """The machine's clock."""
+        return time_ns() // 1_000_000
+
+    # Runs
+
+    async def write(self, write: Write) -> bool:
+        """Commit, if everything is as expected."""
+        row, begins = write.run, write.begins
+        if write.was is None:
+            if not self._may_begin(row, begins):
+                return False
+        elif (known := self._runs.get(row.id)) is None or (known.version, known.epoch) != write.was:
+            return False
+        self._runs[row.id] = row
+        if begins is not None:
+            self._threads[begins.id] = begins
+            if row.key:
+                self._keys[row.principal, row.key] = row.id
+        if write.ends:
+            thread = self._threads[row.thread]
+            self._threads[row.thread] = structs.replace(thread, run="", seq=row.seq, said=row.said, updated=row.updated)
+        self._log.setdefault(row.thread, []).append(write.log)
+        self._calls.update((call.id, call) for call in write.calls)
+        if write.snapshot:
+            self._snapshots[row.id] = (row.version, write.snapshot)
+        if write.toolset is not None:
+            self._toolsets.setdefault(*write.toolset)
+        for memory in write.memories:
+            kept = self._memories.setdefault(memory.principal, {})
+            kept.pop((memory.pin, memory.arguments_hash), None)
+            kept[memory.pin, memory.arguments_hash] = memory
+        if write.streamed:
+            self._pieces.pop(row.id, None)
+        self._ring(Ring(row.thread, row.id))
+        return True
+
+    def _may_begin(self, row: RunRow, begins: ThreadRow | None) -> bool:
+        if begins is None or row.id in self._runs or (row.key and (row.principal, row.key) in self._keys):
+            return False
+        known = self._threads.get(begins.id)
+        return begins.seq == 0 if known is None else (not known.run and known.seq == begins.seq)
+
+    async def load(self, run: str) -> Stored | None:
+        """The run, what came after its snapshot, and its conversation."""
+        row = self._runs.get(run)
+        if row is None:
+            return None
+        version, snapshot = self._snapshots.get(run, (0, b""))
+        log = self._log[row.thread]
+        return Stored(
+            run=row,
+            thread=self._threads[row.thread],
+            snapshot=snapshot,
+            tail=[entry for entry in log if entry.run == run and entry.version > version],
+            messages=[entry.messages for entry in log if entry.messages and entry.said <= row.said],
+        )
+
+    async def run_of(self, call: str) -> str | None:
+        """The run of a call."""
+        row = self._calls.get(call)
+        return None if row is None else row.run
+
+    async def run_under(self, principal: str, key: str) -> RunRow | None:
+        """The run that was started under a key."""
+        run = self._keys.get((principal, key))
+        return None if run is None else self._runs[run]
+
+    async def thread(self, thread: str) -> ThreadRow | None:
+        """A conversation."""
+        return self._threads.get(thread)
+
+    async def messages(self, thread: str) -> Sequence[bytes]:
+        """What was said."""
+        return [entry.messages for entry in self._log.get(thread, ()) if entry.messages]
+
+    async def toolset(self, toolset: str) -> bytes | None:
+        """Definitions by their hash."""
+        return self._toolsets.get(toolset)
+
+    async def log(self, thread: str, after: int, limit: int) -> Sequence[LogRow]:
+        """Rows that told something after a number."""
+        told = (entry for entry in self._log.get(thread, ()) if entry.seq > after and entry.updates)
+        return list(islice(told, limit))
+
+    async def waiting(self, principal: str, thread: str, limit: int) -> Sequence[CallRow]:
+        """Calls that wait for somebody."""
+        mine = (
+            call
+            for call in self._calls.values()
+            if call.awaited and call.principal == principal and thread in ("", call.thread)
+        )
+        return list(islice(mine, limit))
+
+    async def runs(self, principal: str, state: str, limit: int) -> Sequence[RunRow]:
+        """Newest first."""
+        found = (
+            row
+            for row in reversed(self._runs.values())
+            if principal in ("", row.principal) and state in ("", row.state)
+        )
+        return list(islice(found, limit))
+
+    async def memories(self, principal: str) -> Sequence[MemoryRow]:
+        """Lasting decisions, oldest first."""
+        return list(self._memories.get(principal, {}).values())
+
+    async def forget(self, principal: str) -> None:
+        """Ask again about everything."""
+        self._memories.pop(principal, None)
+
+    # Who works on what
+
+    async def enter(self, worker: WorkerRow) -> None:
+        """A worker begins."""
+        self._workers[worker.id] = worker
+
+    async def beat(self, worker: str, now: int, expires: int) -> bool:
+        """A worker lives."""
+        row = self._workers.get(worker)
+        if row is None:
+            return False
+        self._workers[worker] = structs.replace(row, beat=now, expires=expires)
+        return True
+
+    async def leave(self, worker: str) -> None:
+        """A worker goes."""
+        self._workers.pop(worker, None)
+        self._free(worker)
+
+    async def expire(self, now: int) -> int:
+        """Strike out the dead."""
+        for worker in [row.id for row in self._workers.values() if row.expires < now]:
+            del self._workers[worker]
+        lost = {row.holder for row in self._runs.values() if row.holder and row.holder not in self._workers}
+        return sum(self._free(worker) for worker in lost)
+
+    def _free(self, worker: str) -> int:
+        held = [row for row in self._runs.values() if row.holder == worker]
+        for row in held:
+            self._runs[row.id] = structs.replace(row, state="ready", holder="")
+        if held:
+            self._ring(Ring())
+        return len(held)
+
+    async def claim(self, worker: str, agents: Sequence[str], now: int, limit: int) -> Sequence[Claim]:
+        """Take up what is ready or due."""
+        found = [
+            row
+            for row in self._runs.values()
+            if row.agent in agents
+            and row.format <= FORMAT
+            and (row.state == "ready" or (row.state == "waiting" and row.due is not None and row.due <= now))
+        ]
+        found.sort(key=lambda row: row.updated)
+        claims: list[Claim] = []
+        for row in found[:limit]:
+            self._runs[row.id] = structs.replace(row, state="running", holder=worker, epoch=row.epoch + 1)
+            claims.append(Claim(row.id, row.state == "ready"))
+        return claims
+
+    async def held(self, worker: str) -> Mapping[str, tuple[int, int]]:
+        """What a worker holds."""
+        return {row.id: (row.version, row.epoch) for row in self._runs.values() if row.holder == worker}
+
+    async def refuse(self, run: RunRow, why: str) -> bool:
+        """Put a run aside."""
+        known = self._runs[run.id]
+        if (known.version, known.epoch) != (run.version, run.epoch):
+            return False
+        self._runs[run.id] = structs.replace(known, state="refused", holder="", due=None, why=why)
+        return True
+
+    # The reply that is under way
+
+    async def stream(self, pieces: Sequence[PieceRow]) -> None:
+        """Keep pieces."""
+        for piece in pieces:
+            if self._runs[piece.run].epoch == piece.epoch:
+                self._pieces.setdefault(piece.run, []).append(piece)
+                self._ring(Ring(self._runs[piece.run].thread, piece.run))
+
+    async def streamed(self, run: str) -> Sequence[PieceRow]:
+        """The pieces of a run."""
+        return list(self._pieces.get(run, ()))
+
+    # Housekeeping
+
+    async def prune(self, before: int, limit: int) -> int:
+        """Delete what is over and old."""
+        old = [row.id for row in self._threads.values() if not row.run and row.updated < before][:limit]
+        for thread in old:
+            gone = {row.id for row in self._runs.values() if row.thread == thread}
+            self._runs = {run: row for run, row in self._runs.items() if run not in gone}
+            self._keys = {key: run for key, run in self._keys.items() if run not in gone}
+            self._calls = {call: row for call, row in self._calls.items() if row.run not in gone}
+            for run in gone:
+                self._snapshots.pop(run, None)
+                self._pieces.pop(run, None)
+            del self._threads[thread], self._log[thread]
+        return len(old)
+
+    async def export(self) -> AsyncIterator[tuple[str, Row]]:
+        """Every row."""
+        for toolset, body in self._toolsets.items():
+            yield "toolsets", {"id": toolset, "body": body}
+        for row in self._threads.values():
+            yield "threads", structs.asdict(row)
+        for row in self._runs.values():
+            yield "runs", structs.asdict(row)
+        for entries in self._log.values():
+            for row in entries:
+                yield "log", structs.asdict(row)
+        for row in self._calls.values():
+            yield "calls", structs.asdict(row)
+        for run, (version, body) in self._snapshots.items():
+            yield "snapshots", {"run": run, "version": version, "body": body}
+        for kept in self._memories.values():
+            for row in kept.values():
+                yield "memories", structs.asdict(row)
+
+    async def take_in(self, rows: Iterable[tuple[str, Row]]) -> None:
+        """Add exported rows."""
+        if self._threads or self._toolsets or self._memories:
+            raise StoreError("rows can be taken in by an empty store only")
+        for table, fields in rows:
+            self._take_in(table, fields)
+
+    def _take_in(self, table: str, fields: Row) -> None:
+        if table == "toolsets":
+            self._toolsets[fields["id"]] = fields["body"]
+            return
+        if table == "snapshots":
+            self._snapshots[fields["run"]] = (fields["version"], fields["body"])
+            return
+        row = msgspec.convert(fields, TABLES[table], builtin_types=(bytes,))
+        match row:
+            case ThreadRow():
+                self._threads[row.id] = row
+            case RunRow():
+                self._runs[row.id] = row
+                if row.key:
+                    self._keys[row.principal, row.key] = row.id
+            case LogRow():
+                self._log.setdefault(row.thread, []).append(row)
+            case CallRow():
+                self._calls[row.id] = row
+            case MemoryRow():
+                self._memories.setdefault(row.principal, {})[row.pin, row.arguments_hash] = row
+            case _:
+                raise StoreError(f"there is no table {table!r}")
+
+    def _ring(self, ring: Ring) -> None:
+        for hear in self._hearers:
+            hear(ring)
