@@ -19,10 +19,11 @@ from farhand.places.values import Codec, codec
 from farhand.runner.clock import Clock, SystemClock
 from farhand.runner.decision import Approve, Decisions, Deny
 from farhand.runner.driver import Driver, Means, OnCall
-from farhand.runner.live import LiveRun, Output
+from farhand.runner.live import LiveRun
 from farhand.runner.perform import perform
 from farhand.runner.recent import RecentRuns
 from farhand.runner.snapshot import Snapshot, read_snapshot
+from farhand.runner.view import Output
 from farhand.stopping import StopWhen
 from farhand.tool import Tool
 

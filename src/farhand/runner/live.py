@@ -4,28 +4,22 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from functools import partial
-from typing import Any, Generic, Literal, TypeVar, cast
+from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType, json
 
-from farhand.calls import Call
 from farhand.core import answers
-from farhand.core.errors import RunFailed, UsageError
+from farhand.core.errors import UsageError
 from farhand.core.events import Event
 from farhand.core.failure import Failure
-from farhand.core.final import output_value
-from farhand.core.messages import AssistantMessage, Message
-from farhand.core.pieces import Usage
-from farhand.core.run import Ending, Run
+from farhand.core.run import Run
 from farhand.core.step import step
 from farhand.core.updates import Update
 from farhand.places.values import dump, dump_result
 from farhand.runner.decision import Approve, Deny, decision, remembered
-from farhand.runner.driver import Driver
+from farhand.runner.driver import Driver, Means
 from farhand.runner.snapshot import Snapshot
-from farhand.tool import In, Out, Tool
-
-Output = TypeVar("Output")
+from farhand.runner.view import Output, Readable
 
 
 class Receipt(Struct, frozen=True):
@@ -35,7 +29,7 @@ class Receipt(Struct, frozen=True):
     repeated: bool = False
 
 
-class LiveRun(Generic[Output]):
+class LiveRun(Readable[Output]):
     """A run as its owner holds it. `wait()` goes on until it ended or needs somebody; the verbs answer its calls."""
 
     __slots__ = (
@@ -56,69 +50,14 @@ class LiveRun(Generic[Output]):
         return self._driver.state
 
     @property
+    def means(self) -> Means:
+        """What it works with in this process."""
+        return self._driver.means
+
+    @property
     def log(self) -> tuple[Event, ...]:
         """Every event since this process took the run up; from the start, `replay` leads from it to the same state."""
         return tuple(self._driver.log)
-
-    @property
-    def id(self) -> str:
-        """The run's id."""
-        return self.state.id
-
-    @property
-    def status(self) -> str:
-        """`running`, `waiting`, `done`, `limit`, `stopped`, `failed` or `cancelled`."""
-        return self.state.status
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """The conversation so far; give it to `Agent.run(history=…)` to go on with it."""
-        return self.state.messages
-
-    @property
-    def usage(self) -> Usage:
-        """Tokens so far."""
-        return self.state.usage
-
-    @property
-    def text(self) -> str:
-        """The answer's text; at a limit, whatever the model said last."""
-        if self.state.output:
-            return self.state.output
-        mine = self.state.messages[self.state.said_before :]
-        said = [message.text for message in mine if isinstance(message, AssistantMessage)]
-        return said[-1] if said else ""
-
-    @property
-    def output(self) -> Output:
-        """The answer, as the agent's output type. Raises `RunFailed` when there is none."""
-        run = self.state
-        if run.ending in (Ending.FAILED, Ending.CANCELLED):
-            why = run.failure.message if run.failure is not None else "it was cancelled"
-            raise RunFailed(f"the run ended without a result: {why}", run.failure)
-        if run.ending is None:
-            waits = ", ".join(call.tool for call in self.pending)
-            raise RunFailed(f"the run has no result yet; it is {self.status}" + (f" for {waits}" if waits else ""))
-        if self._driver.means.output is None:
-            return cast("Output", self.text)
-        try:
-            return self._driver.means.output.load(output_value(run.output))
-        except ValueError as error:
-            raise RunFailed(f"the answer is not what was asked for: {error}", run.failure) from error
-
-    @property
-    def calls(self) -> tuple[Call[Any, Any], ...]:
-        """Every call of the run, oldest first."""
-        return tuple(self._driver.view(record) for record in self.state.calls.values())
-
-    @property
-    def pending(self) -> tuple[Call[Any, Any], ...]:
-        """The calls that wait for a client or a person."""
-        return tuple(self._driver.view(record) for record in self.state.awaited_calls)
-
-    def calls_of(self, tool: Tool[In, Out]) -> tuple[Call[In, Out], ...]:
-        """The calls of one tool, with its types."""
-        return tuple(Call(record, tool) for record in self.state.calls.values() if record.tool == tool.name)
 
     @property
     def busy(self) -> bool:
