@@ -10,10 +10,10 @@ from msgspec import Raw, Struct, json
 
 from farhand.core.call import Call, CallState, Outcome
 from farhand.core.definition import Place
-from farhand.core.events import Event, Replied, Started
+from farhand.core.events import Event, Recovered, Replied, Started
 from farhand.core.failure import Failure
 from farhand.core.pieces import Finish, Usage
-from farhand.core.run import Ending, Run
+from farhand.core.run import Ending, Phase, Run
 from farhand.core.tally import Tally, tally
 
 
@@ -33,6 +33,8 @@ class TurnStarted(Struct, frozen=True, gc=False, tag="turn-started", tag_field="
     at: int
     turn: int
     tools: bool = True
+    again: bool = False
+    """It was asked before and its process ended: whatever was streamed of this turn's reply is void."""
 
 
 class TextStreamed(Struct, frozen=True, gc=False, tag="text-streamed", tag_field="type"):
@@ -267,6 +269,7 @@ CallUpdate: TypeAlias = (
 
 # Reading a member off its enum costs as much as calling a function on Python 3.11; the hot path reads these.
 _INVALID = Outcome.INVALID
+_ASKING = Phase.ASKING
 _EXECUTING = CallState.EXECUTING
 _INPUT_COMPLETE = CallState.INPUT_COMPLETE
 
@@ -293,7 +296,7 @@ def updates(before: Run | None, event: Event, after: Run, seq: int) -> list[Upda
             old, new = before.calls[call_id], after.calls[call_id]
             if old is not new:
                 _changed_call(out, after, old, new, at, seq)
-    _changed_run(out, before, after, at, seq)
+    _changed_run(out, before, event, after, seq)
     return out
 
 
@@ -316,12 +319,15 @@ def current(run: Run, seq: int) -> list[Update]:
     return out
 
 
-def _changed_run(out: list[Update], before: Run, after: Run, at: int, seq: int) -> None:
+def _changed_run(out: list[Update], before: Run, event: Event, after: Run, seq: int) -> None:
+    at = event.at
     if after.ending is not None:
         if before.ending is None:
             out.append(_run_ended(after, at, seq + len(out) + 1))
     elif before.turn != after.turn:
         out.append(TurnStarted(seq + len(out) + 1, at, after.turn, not after.final))
+    elif type(event) is Recovered and after.phase is _ASKING:
+        out.append(TurnStarted(seq + len(out) + 1, at, after.turn, not after.final, again=True))
     elif after.calls is not before.calls and after.waiting and not before.waiting:
         out.append(RunWaiting(seq + len(out) + 1, at, tuple(call.id for call in after.awaited_calls)))
 

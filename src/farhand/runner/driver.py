@@ -292,7 +292,8 @@ class Driver:
             case StopModel():
                 self._stop(("", effect.turn))
             case Memorise():
-                self.means.decisions.keep(effect.principal, effect.memory)
+                if self._keep is None:  # otherwise whoever keeps the change keeps this with it
+                    self.means.decisions.keep(effect.principal, effect.memory)
             case _:
                 self._asked.append(effect)
 

@@ -4,7 +4,7 @@ Whatever changes a run is one `Write`: conditional on the version and the epoch 
 suite in `farhand.testing.stores` is what a store has to pass.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -137,7 +137,8 @@ class Write(Struct, frozen=True, kw_only=True):
     """With a new run: its thread as it shall be. The thread must have no open run and be at its `seq`, or be new."""
     ends: bool = False
     """The thread is free again; it takes the run's `seq` and `said`."""
-    log: LogRow
+    log: LogRow | None = None
+    """None: nothing has happened, the run is only given back."""
     calls: Sequence[CallRow] = ()
     snapshot: bytes = b""
     """The run's whole value at its new version, without messages and definitions; empty: it is not due."""
@@ -194,7 +195,7 @@ class Store(Protocol):
 
     # Runs
 
-    async def write(self, write: Write) -> bool:
+    def write(self, write: Write) -> Awaitable[bool]:
         """Commit; false if the run (or with a new run: its thread or its key) is not as expected."""
         ...
 

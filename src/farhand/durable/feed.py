@@ -1,0 +1,201 @@
+"""Who watches a thread: what it missed from the store, then what happens now, without gap or repeat.
+
+Each watcher has a queue with an end. One that is too slow loses what is in it and reads on in the store; neither the
+run nor any other watcher waits for it.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+
+from farhand.core.updates import (
+    CallEnded,
+    CallNamed,
+    CallProgress,
+    CallStreamed,
+    ReasoningStreamed,
+    TextStreamed,
+    Update,
+)
+
+LIVE = frozenset({TextStreamed, ReasoningStreamed, CallNamed, CallStreamed, CallProgress})
+"""Updates without a number of their own: they carry that of the stored one before them."""
+
+QUEUE = 256
+"""So many updates may wait for a watcher."""
+CHARACTERS = 1 << 20
+"""And so much text."""
+PAGE = 100
+
+Read = Callable[[int, int], Awaitable[Sequence[Update]]]
+"""Stored updates above a number, so many rows at most; empty when there are no more."""
+Unfinished = Callable[[int], Awaitable[TextStreamed | None]]
+"""The text so far of the reply that is under way after the update of a number."""
+
+
+class Watcher:
+    """One queue of one who watches."""
+
+    __slots__ = ("_news", "_room", "behind", "queue")
+
+    def __init__(self) -> None:
+        self.queue: deque[Update] = deque()
+        self.behind = True
+        """Whether there may be more in the store than in the queue."""
+        self._room = CHARACTERS
+        self._news: asyncio.Future[None] | None = None
+
+    def put(self, update: Update) -> None:
+        """Something happened."""
+        size = len(update.text) if isinstance(update, TextStreamed | ReasoningStreamed | CallStreamed) else 100
+        if len(self.queue) >= QUEUE or self._room < size:
+            self.look()
+            return
+        self._room -= size
+        self.queue.append(update)
+        self._wake()
+
+    def look(self) -> None:
+        """Whatever is in the queue, the store has more."""
+        self.queue.clear()
+        self._room = CHARACTERS
+        self.behind = True
+        self._wake()
+
+    def take(self) -> list[Update]:
+        """Everything in the queue."""
+        taken = list(self.queue)
+        self.queue.clear()
+        self._room = CHARACTERS
+        return taken
+
+    async def wait(self) -> None:
+        """Until there is something in the queue or in the store."""
+        if not self.queue and not self.behind:
+            self._news = asyncio.get_running_loop().create_future()
+            await self._news
+
+    def _wake(self) -> None:
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
+
+
+class Feeds:
+    """The watchers of every thread."""
+
+    def __init__(self) -> None:
+        self._watchers: dict[str, list[Watcher]] = {}
+
+    def teller(self, thread: str) -> Callable[[Update], None]:
+        """What a driver tells its updates to."""
+
+        def tell(update: Update) -> None:
+            for watcher in self._watchers.get(thread, ()):
+                watcher.put(update)
+
+        return tell
+
+    def is_watched(self, thread: str) -> bool:
+        """Whether anybody in this process watches."""
+        return thread in self._watchers
+
+    def look(self, thread: str) -> None:
+        """Somebody else has written; with an empty thread, perhaps about any."""
+        for watched in [thread] if thread else list(self._watchers):
+            for watcher in self._watchers.get(watched, ()):
+                watcher.look()
+
+    async def watch(self, thread: str, after: int, read: Read, unfinished: Unfinished) -> AsyncGenerator[Update, None]:
+        """Every update of a thread above a number, without end."""
+        watcher = Watcher()
+        self._watchers.setdefault(thread, []).append(watcher)
+        try:
+            position = Position(after)
+            while True:
+                await watcher.wait()
+                if watcher.behind:
+                    watcher.behind = False
+                    watcher.take()  # from here on it holds only what came after the look into the store
+                    while page := await read(position.seq, PAGE):
+                        for update in page:
+                            if position.passes(update):
+                                yield update
+                    text = await unfinished(position.seq)
+                    if text is not None and (piece := position.rest(text)) is not None:
+                        yield piece
+                for update in watcher.take():
+                    if position.is_ahead(update):
+                        watcher.look()
+                        break
+                    if position.passes(update):
+                        yield update
+        finally:
+            self._leave(thread, watcher)
+
+    async def change(self, thread: str, seconds: float) -> None:
+        """Until something happens in a thread, or for so long."""
+        watcher = Watcher()
+        watcher.behind = False
+        self._watchers.setdefault(thread, []).append(watcher)
+        try:
+            async with asyncio.timeout(seconds):
+                await watcher.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self._leave(thread, watcher)
+
+    def _leave(self, thread: str, watcher: Watcher) -> None:
+        rest = [other for other in self._watchers[thread] if other is not watcher]
+        if rest:
+            self._watchers[thread] = rest
+        else:
+            del self._watchers[thread]
+
+
+class Position:
+    """How far one watcher is: the number of the last stored update, and the length of the unfinished text."""
+
+    __slots__ = ("_length", "_named", "_turn", "seq")
+
+    def __init__(self, seq: int) -> None:
+        self.seq = seq
+        self._turn = 0
+        self._length = 0
+        self._named: set[str] = set()
+
+    def is_ahead(self, update: Update) -> bool:
+        """Whether something is missing between here and there."""
+        if type(update) is TextStreamed and update.seq == self.seq:
+            return update.offset > self._known(update)
+        return update.seq > self.seq + (type(update) not in LIVE)
+
+    def passes(self, update: Update) -> bool:
+        """Whether the watcher has yet to see it; then it counts as seen."""
+        if type(update) is TextStreamed:
+            if update.seq != self.seq or update.offset != self._known(update):
+                return False
+            self._turn, self._length = update.turn, update.offset + len(update.text)
+            return True
+        if type(update) in LIVE:
+            if type(update) is CallNamed:
+                self._named.add(update.call_id)
+            return update.seq == self.seq
+        if update.seq <= self.seq:
+            # A reply that broke off takes the calls with it that it had named; that is live as well.
+            return type(update) is CallEnded and update.seq == self.seq and update.call_id in self._named
+        self.seq = update.seq
+        self._length = 0
+        self._named.clear()
+        return True
+
+    def rest(self, text: TextStreamed) -> TextStreamed | None:
+        """What the watcher has not seen of a text that begins at its beginning."""
+        known = self._known(text)
+        if text.seq != self.seq or len(text.text) <= known:
+            return None
+        self._turn, self._length = text.turn, len(text.text)
+        return TextStreamed(text.seq, text.at, text.turn, known, text.text[known:])
+
+    def _known(self, update: TextStreamed) -> int:
+        return self._length if self._turn == update.turn else 0

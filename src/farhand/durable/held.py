@@ -1,0 +1,274 @@
+"""A run that this process works on, and the way of its changes to the store. Nobody hears of one before it is kept.
+
+What the driver does while a write is under way goes with the next one. When the store says that the run is not as
+expected, somebody else was faster: his events are taken in, and ours are tried again on top of them. Whoever finds the
+run under a newer epoch is out and drops everything.
+"""
+
+import asyncio
+import logging
+from typing import Protocol
+
+from farhand.core.errors import FarhandError, IllegalChange, RunRefused, StoreAway
+from farhand.durable.record import Revived, Toolsets, make_rest, make_write
+from farhand.durable.reply import Reply
+from farhand.runner.driver import Change, Driver
+from farhand.stores.base import RunRow, Store, ThreadRow, Write
+
+logger = logging.getLogger("farhand.durable")
+
+AGAIN = (0.05, 0.2, 0.5, 1.0)
+"""Seconds between tries to reach a store that is away; the last one for ever."""
+
+
+class Moved(Exception):
+    """The run is not as it was when something was said about it: look again, and say it again if it still applies."""
+
+
+class Home(Protocol):
+    """The process that holds a run, as far as the run needs it."""
+
+    @property
+    def worker(self) -> str:
+        """Under which name it holds runs."""
+        ...
+
+    @property
+    def store(self) -> Store: ...
+    @property
+    def toolsets(self) -> Toolsets: ...
+    async def read(self, run: str) -> Revived | None:
+        """The run as the store has it."""
+        ...
+
+    def work_on(self, held: "Held") -> None:
+        """See to it that the run is driven."""
+        ...
+
+    def drop(self, held: "Held") -> None:
+        """The run is not held here any more."""
+        ...
+
+
+class Step:
+    """A change on its way, and who waits for it."""
+
+    __slots__ = ("change", "waiter")
+
+    def __init__(self, change: Change) -> None:
+        self.change = change
+        self.waiter: asyncio.Future[None] | None = None
+
+    def end(self, why: Exception | None = None) -> None:
+        """It is kept, or it came to nothing."""
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_exception(why) if why is not None else self.waiter.set_result(None)
+
+
+class Held:
+    """One run, its driver, and the changes that are on their way."""
+
+    def __init__(self, home: Home, row: RunRow, toolset: str = "", begins: ThreadRow | None = None) -> None:
+        self.row = row
+        """As the store had it last, as far as is known here."""
+        self.worker = home.worker
+        self.driver: Driver
+        self.out = False
+        """It is not held here any more; nothing that still happens here counts."""
+        self.reply = Reply()
+        self.streamed = False
+        """Whether the store may have pieces of a reply."""
+        self._home = home
+        self._toolset = toolset
+        self._begins = begins
+        self._queue: list[Step] = []
+        self._written: list[Step] = []
+        """What the write under way is about."""
+        self._busy = False
+        self._waiters: list[asyncio.Future[None]] = []
+
+    # From the driver to the store
+
+    def keep(self, change: Change) -> None:
+        """A change was made."""
+        self._queue.append(Step(change))
+        if not self._busy and not self.out:
+            self._busy = True
+            asyncio.get_running_loop().call_soon(self._write)
+
+    def kept(self) -> "asyncio.Future[None]":
+        """Done when the newest change is kept; fails with `Moved` if it came to nothing."""
+        step = self._queue[-1]
+        step.waiter = step.waiter or asyncio.get_running_loop().create_future()
+        return step.waiter
+
+    async def settled(self) -> None:
+        """Until nothing is on its way."""
+        while self._busy:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is on its way."""
+        return self._busy
+
+    def _write(self) -> None:
+        """Send everything that is queued as one commit."""
+        if self.out:
+            return
+        self._written, self._queue = self._queue, []
+        changes = [step.change for step in self._written]
+        self._send(
+            make_write(
+                changes,
+                self.row,
+                holder="" if self._rests() else self.worker,
+                toolsets=self._home.toolsets,
+                toolset=self._toolset,
+                begins=self._begins,
+                streamed=self.streamed,
+            )
+        )
+
+    def _rests(self) -> bool:
+        """Whether nothing is to be done here until a client or a person says something."""
+        run = self.driver.state
+        return run.ending is not None or (run.waiting and not self.driver.works_on(run))
+
+    def _send(self, write: Write) -> None:
+        writing = asyncio.ensure_future(self._home.store.write(write))
+        writing.add_done_callback(lambda done: self._on_written(done, write))
+
+    def _on_written(self, writing: "asyncio.Future[bool]", write: Write) -> None:
+        error = StoreAway("the store was closed") if writing.cancelled() else writing.exception()
+        if error is not None:
+            self._begin_again(error if isinstance(error, FarhandError) else StoreAway(f"a write failed: {error!r}"))
+        elif writing.result():
+            self._advance(write)
+        else:
+            self._begin_again(None)
+
+    def _advance(self, write: Write) -> None:
+        """The commit is there: now it may be told and acted on."""
+        if self.out:
+            return
+        self.row, self._begins = write.run, None
+        if write.toolset is not None:
+            self._toolset = write.toolset[0]
+        self.streamed = self.streamed and not write.streamed
+        written, self._written = self._written, []
+        for step in written:
+            self.driver.release(step.change)
+            step.end()
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Write what has come meanwhile, or see what is to be done next."""
+        if self._queue:
+            self._write()
+            return
+        if self.row.holder:
+            self._busy = False
+            self._wake()
+            self._home.work_on(self)
+        else:
+            self._end()
+
+    # When the store says no
+
+    def _begin_again(self, error: FarhandError | None) -> None:
+        if self.out:
+            return
+        if self.row.holder != self.worker or self._begins is not None:
+            # Nothing is under way here: whoever said something says it again, to the run as it is by then.
+            self.leave(Moved() if error is None else error)
+            return
+        if error is not None:
+            for step in (*self._written, *self._queue):
+                step.end(error)
+        self._catch_up(error)
+
+    def look(self) -> None:
+        """Somebody may have written about this run. If a write is under way, it will find out."""
+        if not self._busy and not self.out:
+            self._busy = True
+            self._catch_up(None)
+
+    def _catch_up(self, error: FarhandError | None) -> None:
+        reading = asyncio.ensure_future(self._read(error))
+        reading.add_done_callback(self._on_read)
+
+    async def _read(self, error: FarhandError | None) -> Revived | None:
+        """The run as it is now, as soon as the store can be reached."""
+        tries = 0
+        while not self.out:
+            if error is not None:
+                await asyncio.sleep(AGAIN[min(tries, len(AGAIN) - 1)])
+            try:
+                return await self._home.read(self.row.id)
+            except StoreAway as away:
+                error, tries = away, tries + 1
+        return None
+
+    def _on_read(self, reading: "asyncio.Future[Revived | None]") -> None:
+        if self.out or reading.cancelled():
+            return
+        if (error := reading.exception()) is not None:
+            self.leave(error if isinstance(error, RunRefused) else Moved())
+            return
+        revived = reading.result()
+        if revived is None or revived.row.epoch != self.row.epoch:
+            logger.warning("run %s is worked on elsewhere; dropped here", self.row.id)
+            self.leave(Moved())
+            return
+        self._take_in(revived)
+
+    def _take_in(self, revived: Revived) -> None:
+        """What others wrote comes first; what is left of ours is tried on top of it."""
+        ours = [*self._written, *self._queue]
+        self._written, self._queue = [], []
+        if ours:
+            assert ours[0].change.before is not None
+            self.driver.rewind(ours[0].change.before, self.row.seq)
+        known, self.row = self.row.version, revived.row
+        for version, event in revived.changes:
+            if version > known:
+                self.driver.accept(event)
+        for step in ours:
+            try:
+                self.driver.finish(step.change.event)
+            except IllegalChange:  # what others did has made an end of it
+                step.end(Moved())
+            else:
+                self._queue[-1].waiter = step.waiter
+        self._go_on()
+
+    # The end
+
+    def rest(self) -> None:
+        """The run has come to rest without a change of its own: give it back."""
+        if not self._busy and not self.out and self.driver.state.status != "running":
+            self._busy = True
+            self._send(make_rest(self.row, self.driver.state, self._toolset))
+
+    def leave(self, why: Exception) -> None:
+        """Drop everything."""
+        if not self.out:
+            for step in (*self._written, *self._queue):
+                step.end(why)
+            self._end()
+
+    def _end(self) -> None:
+        """From here on the run is the store's alone."""
+        self.out, self._busy = True, False
+        self.driver.let_go()
+        self._wake()
+        self._home.drop(self)
+
+    def _wake(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)

@@ -1,0 +1,348 @@
+"""What a server talks to: start runs, answer their calls, watch their threads, on any replica, after any crash."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from functools import partial
+from hashlib import sha256
+from typing import Any, Literal, Self
+
+from msgspec import UNSET, Struct, UnsetType, json, structs
+
+from farhand.agent import Agent, ClientTools, Input
+from farhand.calls import Call
+from farhand.core import answers
+from farhand.core.call import Call as Record
+from farhand.core.definition import Approval
+from farhand.core.errors import StartConflict, ThreadBusy, UnknownCall, UsageError
+from farhand.core.events import Event, Memory, Started
+from farhand.core.failure import Failure
+from farhand.core.messages import Message
+from farhand.core.run import Run
+from farhand.core.step import step
+from farhand.core.updates import Update
+from farhand.durable.handle import StoredRun
+from farhand.durable.held import Moved
+from farhand.durable.record import read_messages
+from farhand.durable.replica import Replica
+from farhand.durable.timing import Timing
+from farhand.places.values import dump, dump_result
+from farhand.runner.clock import Clock
+from farhand.runner.decision import Approve, Deny, decision, remembered
+from farhand.runner.live import Receipt
+from farhand.runner.view import RunView
+from farhand.stores import open_store
+from farhand.stores.base import RunRow, Store, ThreadRow
+
+LOCAL = "local"
+NEW_INPUT = "user provided new input"
+
+
+class Thread(Struct, frozen=True):
+    """A conversation as it stands."""
+
+    id: str
+    messages: tuple[Message, ...]
+    seq: int
+    """Number of its last update, to watch on from."""
+    run: str
+    """The run that is open, or empty."""
+    pending: tuple[Call[Any, Any], ...]
+    """Calls that wait for a client or a person."""
+
+
+def thread_key(principal: str, thread: str) -> str:
+    """What a thread is called in the store. Two principals never share one, whatever names they choose."""
+    return sha256(f"{len(principal)}:{principal}{thread}".encode()).hexdigest()[:32]
+
+
+class Runner:
+    """Runs agents whose runs are kept. Several runners on one store share the work; any of them takes any answer."""
+
+    def __init__(
+        self,
+        *agents: Agent[Any],
+        store: Store | str = "sqlite:farhand.db",
+        timing: Timing = Timing(),
+        clock: Clock | None = None,
+    ) -> None:
+        named = {agent.name: agent for agent in agents}
+        if len(named) < len(agents) or not agents:
+            raise UsageError("a runner needs agents, each with a name of its own: Agent(…, name=…)")
+        self.store: Store = open_store(store) if isinstance(store, str) else store
+        self._default = agents[0].name
+        self._replica = Replica(named, self.store, timing, clock)
+
+    async def open(self) -> None:
+        """Open the store, and take up what was left in it."""
+        await self._replica.open()
+
+    async def close(self) -> None:
+        """Let runs come to rest, give the others to whoever else is there, and close the store."""
+        await self._replica.close()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # Runs
+
+    async def start(
+        self,
+        message: Input,
+        *,
+        thread: str | None = None,
+        principal: str = LOCAL,
+        agent: str | None = None,
+        tools: ClientTools = (),
+        key: str = "",
+        busy: Literal["replace", "refuse"] = "replace",
+    ) -> StoredRun[Any]:
+        """Begin a run; it is stored when this returns, and works on by itself.
+
+        The thread's own history goes before the message. With a `key`, starting again gives the same run.
+        """
+        name = agent or self._default
+        clock = self._replica.clock
+        thread = thread or clock.new_id()
+        request = _request(name, thread, message, tools) if key else ""
+        while True:
+            if key and (row := await self.store.run_under(principal, key)) is not None:
+                return await self._same(row, request, thread)
+            known = await self._free(thread, principal, busy)
+            started = await self._started(name, message, tools, principal, thread, known)
+            row = RunRow(
+                id=started.run_id,
+                thread=known.id,
+                agent=name,
+                principal=principal,
+                key=key,
+                request=request,
+                state="running",
+                version=0,
+                holder=self._replica.worker,
+                seq=known.seq,
+                said=known.said,
+                created=started.at,
+                updated=started.at,
+            )
+            try:
+                await self._replica.begin(row, known, started)
+            except Moved:
+                continue
+            return self._handle(row, thread)
+
+    async def run(self, message: Input, **settings: Any) -> RunView[Any]:
+        """`start` with the same settings, and wait until the run has ended or waits for somebody."""
+        run = await self.start(message, **settings)
+        return await run.wait()
+
+    async def find(self, run: str, *, principal: str = LOCAL) -> StoredRun[Any]:
+        """A run by its id."""
+        stored = await self.store.load(run)
+        if stored is None or stored.run.principal != principal:
+            raise UnknownCall("there is no such run")
+        return self._handle(stored.run, stored.thread.name)
+
+    async def thread(self, thread: str, *, principal: str = LOCAL) -> Thread:
+        """A conversation: what was said, what waits, and from which number to watch on."""
+        key = thread_key(principal, thread)
+        row = await self.store.thread(key)
+        if row is None:
+            raise UnknownCall("there is no such thread")
+        revived = await self._replica.read(row.run) if row.run else None
+        if revived is None:
+            return Thread(thread, read_messages(await self.store.messages(key)), row.seq, "", ())
+        view: RunView[Any] = RunView(revived.run, self._replica.means(revived.row.agent))
+        return Thread(thread, revived.run.messages, revived.row.seq, row.run, view.pending)
+
+    def watch(self, thread: str, *, principal: str = LOCAL, after: int = 0) -> AsyncGenerator[Update, None]:
+        """Every update of a thread above a number: what was missed, then what happens, without gap, repeat or end."""
+        return self._replica.watch(thread_key(principal, thread), after)
+
+    async def pending(self, *, principal: str = LOCAL, thread: str = "", limit: int = 1000) -> list[Call[Any, Any]]:
+        """Calls of a principal that wait for a client or a person, oldest first."""
+        key = thread_key(principal, thread) if thread else ""
+        rows = await self.store.waiting(principal, key, limit)
+        return [Call(json.decode(row.record, type=Record), None) for row in rows]
+
+    # What others may say
+
+    async def answer(
+        self, call_id: str, result: Any = None, *, principal: str = LOCAL, attempt: int | None = None
+    ) -> Receipt:
+        """A client's result for its call. The first valid answer counts; the run goes on by itself."""
+        raw, multipart = dump_result(result, dump)
+        say = partial(answers.answer, result=raw, attempt=attempt, multipart=multipart)
+        return await self._say(call_id, principal, say)
+
+    async def fail(
+        self,
+        call_id: str,
+        message: str,
+        *,
+        code: str = "tool_failed",
+        path: str = "",
+        retryable: bool = True,
+        details: Any = None,
+        principal: str = LOCAL,
+        attempt: int | None = None,
+    ) -> Receipt:
+        """A client's word that its call failed."""
+        failure = Failure(code, message, path, retryable, json.decode(dump(details)))
+        return await self._say(call_id, principal, partial(answers.fail, failure=failure, attempt=attempt))
+
+    async def claim(self, call_id: str, holder: str, *, principal: str = LOCAL) -> Receipt:
+        """One of several clients takes a call up; the others see that it is taken."""
+        return await self._say(call_id, principal, partial(answers.claim, holder=holder))
+
+    async def approve(
+        self,
+        call_id: str,
+        *,
+        arguments: Any | UnsetType = UNSET,
+        payload: Any = None,
+        remember: Literal["tool", "arguments"] | None = None,
+        shown: str | None = None,
+        principal: str = LOCAL,
+    ) -> Receipt:
+        """A person's yes, bound to what was shown; it counts once."""
+        text = None if arguments is UNSET else dump(arguments).decode()
+        said = json.decode(dump(payload))
+        say = partial(answers.approve, arguments=text, shown=shown, payload=said, remember=remembered(remember))
+        return await self._say(call_id, principal, say)
+
+    async def deny(
+        self,
+        call_id: str,
+        reason: str = "",
+        *,
+        remember: Literal["tool", "arguments"] | None = None,
+        principal: str = LOCAL,
+    ) -> Receipt:
+        """A person's no; the model is told the reason."""
+        return await self._say(call_id, principal, partial(answers.deny, reason=reason, remember=remembered(remember)))
+
+    async def settle(
+        self,
+        results: Mapping[str, Any],
+        decisions: Mapping[str, bool | Approve | Deny] | None = None,
+        *,
+        principal: str = LOCAL,
+    ) -> tuple[Receipt, ...]:
+        """Several results and decisions about calls of one run; all of them count or, when one is refused, none."""
+        asked: list[Callable[[Run, int], Event | None]] = []
+        for call_id, verdict in (decisions or {}).items():
+            asked.append(partial(_decide, principal, call_id, verdict))
+        for call_id, result in results.items():
+            raw, multipart = dump_result(result, dump)
+            asked.append(partial(_answer, principal, call_id, raw, multipart))
+        call_ids = [*(decisions or {}), *results]
+        if not call_ids:
+            return ()
+        repeated = await self._replica.say(await self._run_of(call_ids[0]), partial(_in_turn, asked))
+        return tuple(Receipt(call_id, said) for call_id, said in zip(call_ids, repeated, strict=True))
+
+    async def cancel_call(self, call_id: str, reason: str = "", *, principal: str = LOCAL) -> Receipt:
+        """Call one call off; the place that works on it is told, and so is the model."""
+        return await self._say(call_id, principal, partial(answers.cancel_call, reason=reason))
+
+    async def cancel(self, run: str, reason: str = "", *, principal: str = LOCAL) -> bool:
+        """Call a whole run off; false if it had ended already."""
+
+        def decide(state: Run, now: int) -> Sequence[Event | None]:
+            return [answers.cancel_run(state, principal, at=now, reason=reason)]
+
+        [repeated] = await self._replica.say(run, decide)
+        return not repeated
+
+    async def forget(self, *, principal: str = LOCAL) -> None:
+        """Ask again about everything that the principal has decided for good."""
+        await self.store.forget(principal)
+
+    # How it is done
+
+    async def _say(self, call_id: str, principal: str, say: Callable[..., Event | None]) -> Receipt:
+        def decide(run: Run, now: int) -> Sequence[Event | None]:
+            return [say(run, principal, call_id, at=now)]
+
+        [repeated] = await self._replica.say(await self._run_of(call_id), decide)
+        return Receipt(call_id, repeated)
+
+    async def _run_of(self, call_id: str) -> str:
+        run = await self.store.run_of(call_id)
+        if run is None:
+            raise UnknownCall("there is no such call")
+        return run
+
+    async def _free(self, thread: str, principal: str, busy: str) -> ThreadRow:
+        """The thread, without an open run."""
+        key = thread_key(principal, thread)
+        row = await self.store.thread(key)
+        now = self._replica.clock.now()
+        if row is None:
+            return ThreadRow(id=key, owner=principal, name=thread, created=now, updated=now)
+        if row.run:
+            if busy == "refuse":
+                raise ThreadBusy(f"thread {thread!r} has an open run")
+            await self.cancel(row.run, NEW_INPUT, principal=principal)
+            return await self._free(thread, principal, busy)
+        return row
+
+    async def _started(
+        self, name: str, message: Input, tools: ClientTools, principal: str, thread: str, known: ThreadRow
+    ) -> Started:
+        agent = self._replica.agent(name)
+        clock = self._replica.clock
+        history = read_messages(await self.store.messages(known.id)) if known.said else ()
+        started, brought = agent.started(
+            message,
+            tools=tools,
+            history=history,
+            principal=principal,
+            thread=thread,
+            memory=(),
+            run_id=clock.new_id(),
+            at=clock.now(),
+        )
+        if any(tool.function is not None for tool in brought.values()):
+            raise UsageError("a stored run takes definitions; tools with functions belong to the agent")
+        return await self._with_memory(started)
+
+    async def _with_memory(self, started: Started) -> Started:
+        if all(tool.policy.approval is Approval.NEVER for tool in started.tools):
+            return started
+        rows = await self.store.memories(started.principal)
+        return structs.replace(started, memory=tuple(Memory(row.pin, row.allow, row.arguments_hash) for row in rows))
+
+    async def _same(self, row: RunRow, request: str, thread: str) -> StoredRun[Any]:
+        if row.request != request:
+            raise StartConflict("another run was started under this key")
+        return self._handle(row, thread)
+
+    def _handle(self, row: RunRow, thread: str) -> StoredRun[Any]:
+        return StoredRun(self._replica, row.id, thread=thread, key=row.thread, agent=row.agent, seq=row.seq)
+
+
+def _request(agent: str, thread: str, message: Input, tools: ClientTools) -> str:
+    """What a start asks for, as far as it has to be the same under the same key."""
+    return sha256(json.encode([agent, thread, repr(message), repr(tools)])).hexdigest()
+
+
+def _answer(principal: str, call_id: str, raw: bytes, multipart: bool, run: Run, now: int) -> Event | None:
+    return answers.answer(run, principal, call_id, raw, at=now, multipart=multipart)
+
+
+def _decide(principal: str, call_id: str, verdict: object, run: Run, now: int) -> Event | None:
+    return decision(run, principal, call_id, verdict, now)
+
+
+def _in_turn(asked: Sequence[Callable[[Run, int], Event | None]], run: Run, now: int) -> Sequence[Event | None]:
+    """Each is tried on what the ones before it would make of the run."""
+    events: list[Event | None] = []
+    for ask in asked:
+        events.append(ask(run, now))
+        if events[-1] is not None:
+            run, _ = step(run, events[-1])
+    return events
