@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test check bench format clean help static core-coverage
+.PHONY: run test check proof bench format clean help static core-coverage debian
 MAKEFLAGS += --no-print-directory
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -17,11 +17,15 @@ quietly = mkdir -p $(LOGS); $(2) > $(LOGS)/$(1).log 2>&1 || { cat $(LOGS)/$(1).l
 run: $(STAMP) ## set up what is needed and start the demo
 	@$(BIN)/farhand demo
 
-test: static core-coverage ## everything: static checks, coverage of the core, all tests
+test: debian static core-coverage ## everything: static checks, coverage of the core, all tests
 	@$(BIN)/python -m pytest -n auto
 
 check: static ## the fast inner loop: static checks and unit tests, below a minute
-	@$(BIN)/python -m pytest -n auto tests --ignore=tests/suites --ignore=tests/docs
+	@$(BIN)/python -m pytest -n auto tests --ignore=tests/suites --ignore=tests/docs --ignore=tests/proofs \
+		--ignore=tests/stores -m "not postgres"
+
+proof: debian $(STAMP) ## the proofs in their long form: the model, the simulated world, crashes, kill -9; a quarter of an hour
+	@$(BIN)/python -m proofs
 
 bench: $(STAMP) ## measure speed
 	@$(BIN)/python -m bench
@@ -49,6 +53,20 @@ core-coverage: $(STAMP)
 	@$(call quietly,core-tests,$(BIN)/coverage run --data-file=$(LOGS)/coverage -m pytest tests/core)
 	@$(call quietly,core-coverage,$(BIN)/coverage report --data-file=$(LOGS)/coverage --include='src/farhand/core/*' \
 		--fail-under=100)
+
+# What the tests need that does not come from PyPI: a real PostgreSQL, and spin, which wants a C compiler.
+PACKAGES := postgresql spin gcc libc6-dev
+debian:
+	@if ! command -v spin > /dev/null || ! command -v cc > /dev/null \
+		|| ! ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+			echo "installing $(PACKAGES)"; mkdir -p $(LOGS); \
+			{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(PACKAGES); } \
+				> $(LOGS)/debian.log 2>&1 || { cat $(LOGS)/debian.log; exit 1; }; \
+		else \
+			echo "the tests need $(PACKAGES); on Debian and Ubuntu: apt-get install $(PACKAGES)" >&2; exit 1; \
+		fi; \
+	fi
 
 $(STAMP): pyproject.toml constraints.txt
 	@python=; for candidate in python3.11 python3; do \

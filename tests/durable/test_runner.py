@@ -1,7 +1,5 @@
 """Runs that are kept: what is said counts once, wherever it is said, and nothing is told before it is kept."""
 
-import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -9,8 +7,8 @@ import pytest
 from farhand import Agent, scripted, tool
 from farhand.core.errors import AnswerConflict, UnknownCall
 from farhand.core.updates import RunEnded
-from farhand.durable import Runner, Timing
-from farhand.models import Turn, Use
+from farhand.durable import Runner
+from farhand.models import Use
 from farhand.stores.memory import MemoryStore
 
 pick = tool.define("pick", input={"type": "object"}, description="Pick something.")
@@ -64,5 +62,9 @@ async def test_updates_are_numbered_without_gap_and_can_be_read_again() -> None:
                 break
         numbers = [update.seq for update in again]
         assert numbers == list(range(1, len(numbers) + 1))
-        told = [update for update in first + second if type(update).__name__ not in ("TextStreamed", "CallNamed", "CallStreamed")]
+        told = [
+            update
+            for update in first + second
+            if type(update).__name__ not in ("TextStreamed", "CallNamed", "CallStreamed")
+        ]
         assert told == again

@@ -40,7 +40,8 @@ class StoredRun(Generic[Output]):
     async def updates(self, *, hold: bool = False) -> AsyncGenerator[Update, None]:
         """Every update from the last one that was seen here, until the run waits or has ended; with `hold`, ended."""
         now = await self._replica.read(self.id)
-        if now is None or (now.row.state not in ("ready", "running") and now.row.seq <= self.seq):
+        at_rest = now is None or now.run.ending is not None or (now.run.waiting and not hold)
+        if at_rest and (now is None or now.row.seq <= self.seq):
             return
         async for update in self._replica.watch(self._key, self.seq):
             self.seq = update.seq

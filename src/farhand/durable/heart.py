@@ -55,14 +55,15 @@ class Heart:
             await asyncio.wait((self._task,))
 
     def _run(self) -> None:
-        assert self._loop is not None
-        assert self._task is not None
-        try:
-            self._loop.run_until_complete(self._task)
-        except asyncio.CancelledError:
-            return
-        finally:
-            self._loop.close()
+        loop, task = self._loop, self._task
+        assert loop is not None
+        assert task is not None
+
+        async def live() -> None:
+            await asyncio.wait((task,))
+
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:  # it ends whatever the store has begun in this loop
+            runner.run(live())
 
     async def beat(self) -> None:
         """Beat until it is over. Without a beat for a whole lease others have the runs, whether they say so or not."""

@@ -128,7 +128,7 @@ class Runner:
                 updated=started.at,
             )
             try:
-                await self._replica.begin(row, known, started)
+                await self._replica.begin(row, structs.replace(known, run=row.id, updated=started.at), started)
             except Moved:
                 continue
             return self._handle(row, thread)

@@ -177,6 +177,19 @@ class Ring(Struct, frozen=True):
     run: str = ""
 
 
+class Summary(Struct, frozen=True, kw_only=True):
+    """What is in a store, in numbers."""
+
+    id: str
+    """Of the store; drawn when it was set up."""
+    threads: int
+    runs: Mapping[str, int]
+    """By state."""
+    open_calls: int
+    awaited_calls: int
+    """Those of them that wait for a client or a person."""
+
+
 OnRing: TypeAlias = Callable[[Ring], None]
 Row: TypeAlias = Mapping[str, Any]
 
@@ -250,6 +263,10 @@ class Store(Protocol):
         """Put a run that cannot be read aside, if it is still as in `run`."""
         ...
 
+    async def readmit(self, run: RunRow) -> bool:
+        """Have a run that was put aside taken up again, if it is still as in `run`."""
+        ...
+
     # The reply that is under way
 
     async def stream(self, pieces: Sequence[PieceRow]) -> None:
@@ -259,6 +276,18 @@ class Store(Protocol):
     async def streamed(self, run: str) -> Sequence[PieceRow]: ...
 
     # Housekeeping
+
+    async def version(self) -> int:
+        """Of the tables that are there; 0: there are none, and none are made. The store need not be open."""
+        ...
+
+    async def migrate(self) -> int:
+        """Bring the tables to the version that this build reads; gives how many steps it took. It need not be open."""
+        ...
+
+    async def summary(self) -> Summary:
+        """How much there is of everything."""
+        ...
 
     async def prune(self, before: int, limit: int) -> int:
         """Delete threads without an open run that nothing has happened to since; gives how many."""

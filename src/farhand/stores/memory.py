@@ -1,5 +1,7 @@
 """A store that lives as long as its process: for tests, demos and whoever can lose everything. Nothing is shared."""
 
+import secrets
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from itertools import islice
 from time import time_ns
@@ -21,6 +23,7 @@ from farhand.stores.base import (
     Row,
     RunRow,
     Stored,
+    Summary,
     ThreadRow,
     WorkerRow,
     Write,
@@ -29,6 +32,7 @@ from farhand.stores.base import (
 
 class _Tables:
     def __init__(self) -> None:
+        self.id = secrets.token_hex(8)
         self.threads: dict[str, ThreadRow] = {}
         self.runs: dict[str, RunRow] = {}
         self.keys: dict[tuple[str, str], str] = {}
@@ -239,6 +243,15 @@ class MemoryStore:
         self._tables.runs[run.id] = structs.replace(known, state="refused", holder="", due=None, why=why)
         return True
 
+    async def readmit(self, run: RunRow) -> bool:
+        """Have a run taken up again."""
+        known = self._tables.runs.get(run.id)
+        if known is None or (known.state, known.version, known.epoch) != ("refused", run.version, run.epoch):
+            return False
+        self._tables.runs[run.id] = structs.replace(known, state="ready", why="")
+        self._ring(Ring())
+        return True
+
     # The reply that is under way
 
     async def stream(self, pieces: Sequence[PieceRow]) -> None:
@@ -254,6 +267,25 @@ class MemoryStore:
         return list(self._tables.pieces.get(run, ()))
 
     # Housekeeping
+
+    async def version(self) -> int:
+        """Tables in memory are always new."""
+        return FORMAT
+
+    async def migrate(self) -> int:
+        """Nothing to do."""
+        return 0
+
+    async def summary(self) -> Summary:
+        """How much there is of everything."""
+        calls = self._tables.calls.values()
+        return Summary(
+            id=self._tables.id,
+            threads=len(self._tables.threads),
+            runs=Counter(row.state for row in self._tables.runs.values()),
+            open_calls=sum(bool(call.record) for call in calls),
+            awaited_calls=sum(call.awaited for call in calls),
+        )
 
     async def prune(self, before: int, limit: int) -> int:
         """Delete what is over and old."""
@@ -296,6 +328,7 @@ class MemoryStore:
         for table, fields in rows:
             filled._take_in(table, fields)
         filled._tables.hearers, filled._tables.workers = self._tables.hearers, self._tables.workers
+        filled._tables.id = self._tables.id
         vars(self._tables).update(vars(filled._tables))
 
     def _take_in(self, table: str, fields: Row) -> None:
@@ -305,13 +338,7 @@ class MemoryStore:
         if table == "snapshots":
             self._tables.snapshots[fields["run"]] = (fields["version"], fields["body"])
             return
-        if table not in TABLES:
-            raise StoreError(f"there is no table {table!r}")
-        try:
-            row = msgspec.convert(fields, TABLES[table], builtin_types=(bytes,))
-        except msgspec.ValidationError as error:
-            raise StoreError(f"a row cannot be taken in: {error}") from None
-        match row:
+        match row := _row(table, fields):
             case ThreadRow():
                 self._tables.threads[row.id] = row
             case RunRow():
@@ -331,3 +358,12 @@ class MemoryStore:
         for handle, hear in list(self._tables.hearers.items()):
             if handle != id(self):
                 hear(ring)
+
+
+def _row(table: str, fields: Row) -> msgspec.Struct:
+    if table not in TABLES:
+        raise StoreError(f"there is no table {table!r}")
+    try:
+        return msgspec.convert(fields, TABLES[table], builtin_types=(bytes,))
+    except msgspec.ValidationError as error:
+        raise StoreError(f"a row cannot be taken in: {error}") from None
