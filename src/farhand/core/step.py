@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import structs
 
 from farhand.core import reasons
-from farhand.core.call import Call, CallState, Change, Outcome, move
+from farhand.core.call import Call, CallState, Change, Outcome, move, settle
 from farhand.core.definition import Absent, Approval, Definition, Place, SideEffect
 from farhand.core.effects import (
     AskApproval,
@@ -135,7 +135,8 @@ def _started(event: Started) -> tuple[Run, tuple[Effect, ...]]:
 
 def _replied(work: Work, event: Replied) -> None:
     work.fields["finish"] = event.finish
-    work.fields["usage"] = work.run.usage if event.usage == _NO_USAGE else work.run.usage + event.usage
+    if event.usage != _NO_USAGE:
+        work.fields["usage"] = work.run.usage + event.usage
     work.say(AssistantMessage(event.text, event.reasoning, event.calls))
     if not event.calls:
         finish(work, event.text)
@@ -143,7 +144,7 @@ def _replied(work: Work, event: Replied) -> None:
     ids = tuple([call.id for call in event.calls])
     if len(set(ids)) != len(ids) or not work.calls.keys().isdisjoint(ids):
         raise IllegalChange("a call id was used before")
-    work.order = ids
+    work.order = work.fields["order"] = ids
     work.told = False
     work.fields["phase"] = _CALLING
     for position, asked in enumerate(event.calls):
@@ -207,7 +208,7 @@ def _decide(work: Work, call: Call, event: Approved | Denied, edited: str | None
         work.put(move(call, Change.APPROVE, approval=record, deadline=None, **changes))
     else:
         record = structs.replace(record, reason=event.reason)
-        work.settle(call, Outcome.DENIED, reasons.denied(event.reason), approval=record)
+        work.settle(structs.replace(call, approval=record), Outcome.DENIED, reasons.denied(event.reason))
     if event.remember is not None:
         exactly = record.arguments_hash if event.remember is Remember.ARGUMENTS else ""
         memory = Memory(call.pin, isinstance(event, Approved), exactly)
@@ -228,7 +229,7 @@ def _decide_alike(work: Work, memory: Memory, by: str) -> None:
             work.put(move(call, Change.APPROVE, approval=record, deadline=None))
         else:
             record = structs.replace(call.approval, decision="denied", by=by)
-            work.settle(call, Outcome.DENIED, reasons.denied_before(), approval=record)
+            work.settle(structs.replace(call, approval=record), Outcome.DENIED, reasons.denied_before())
 
 
 def _claimed(work: Work, event: Claimed) -> None:
@@ -240,7 +241,7 @@ def _claimed(work: Work, event: Claimed) -> None:
 
 def _answered(work: Work, event: Answered) -> None:
     call = work.call(event.call_id, event.attempt)
-    work.settle(call, _OK, result=event.result, multipart=event.multipart)
+    work.put(settle(call, _OK, work.at, None, event.result, event.multipart))
     advance(work)
 
 

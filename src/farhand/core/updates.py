@@ -269,6 +269,7 @@ CallUpdate: TypeAlias = (
 _INVALID = Outcome.INVALID
 _EXECUTING = CallState.EXECUTING
 _INPUT_COMPLETE = CallState.INPUT_COMPLETE
+_CLIENT = Place.CLIENT
 
 
 def updates(before: Run | None, event: Event, after: Run, seq: int) -> list[Update]:
@@ -365,7 +366,7 @@ def _call_waiting(call: Call, at: int, seq: int) -> CallWaiting:
 
 
 def _call_executing(run: Run, call: Call, at: int, seq: int) -> CallExecuting:
-    definition = run.definition_of(call) if call.place is Place.CLIENT else None
+    definition = run.definition_of(call) if call.place is _CLIENT else None
     description = "" if definition is None else definition.description
     return CallExecuting(
         seq, at, call.id, call.tool, call.place, call.attempt, call.arguments, call.deadline, call.label, description

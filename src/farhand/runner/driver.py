@@ -192,7 +192,6 @@ class Driver:
         self.finish(event)
         if self._asked and self._inline:
             self._spawn_asked()
-        self._wake()
 
     def finish(self, event: Event) -> None:
         """Take the event that a piece of work ends with: step, and keep what came of it."""
@@ -276,25 +275,23 @@ class Driver:
 
     def _take(self, effect: Effect) -> None:
         """Do at once what takes no time, and line up the rest."""
-        match effect:
-            case AskModel():
+        # Not `match`: each class that a value is not of takes it several times as long as looking at the type.
+        if type(effect) is Dispatch:
+            if self._runs_here(self.state.calls[effect.call_id]):  # otherwise somebody says `answer` or `fail`
                 self._asked.append(effect)
-            case Dispatch():
-                if self._runs_here(self.state.calls[effect.call_id]):  # otherwise somebody says `answer` or `fail`
-                    self._asked.append(effect)
-            case SetTimer():
-                self._timers.set(effect)
-            case AskApproval():
-                if self.means.on_approval is not None:  # otherwise somebody says `approve` or `deny`
-                    self._asked.append(effect)
-            case Withdraw():
-                self._stop((effect.call_id, effect.attempt))
-            case StopModel():
-                self._stop(("", effect.turn))
-            case Memorise():
-                self.means.decisions.keep(effect.principal, effect.memory)
-            case _:
+        elif type(effect) is SetTimer:
+            self._timers.set(effect)
+        elif type(effect) is AskApproval:
+            if self.means.on_approval is not None:  # otherwise somebody says `approve` or `deny`
                 self._asked.append(effect)
+        elif type(effect) is Withdraw:
+            self._stop((effect.call_id, effect.attempt))
+        elif type(effect) is StopModel:
+            self._stop(("", effect.turn))
+        elif type(effect) is Memorise:
+            self.means.decisions.keep(effect.principal, effect.memory)
+        else:
+            self._asked.append(effect)
 
     def _runs_here(self, call: Record) -> bool:
         return call.place is not _CLIENT or self.means.on_call is not None or self.function(call) is not None
@@ -312,8 +309,9 @@ class Driver:
                 self._stop((update.call_id, DECIDING))
             elif type(update) is CallEnded:
                 self._timers.drop(update.call_id)
-                for key in [key for key in self.scopes if key[0] == update.call_id]:
-                    self._stop(key)
+                if self.scopes:
+                    for key in [key for key in self.scopes if key[0] == update.call_id]:
+                        self._stop(key)
 
     def _fire(self, timer: SetTimer) -> None:
         self.commit(TimerFired(max(self.means.clock.now(), timer.due), timer.call_id, timer.kind, timer.attempt))

@@ -20,10 +20,11 @@ class Scope:
 
     __slots__ = ("_before", "_cancelled", "_context", "_task", "_waits_for", "_work", "stopped")
 
+    _before: int
+    _cancelled: bool
+
     def __init__(self) -> None:
         self._task: asyncio.Task[Any] | None = None
-        self._before = 0
-        self._cancelled = False
         self.stopped = False
 
     def begin(self, work: Coroutine[Any, Any, None]) -> bool:
@@ -33,7 +34,7 @@ class Scope:
             self._waits_for = context.run(work.send, None)
         except StopIteration:
             return False
-        self._work, self._context = work, context
+        self._work, self._context, self._cancelled = work, context, False
         return True
 
     def stop(self) -> None:

@@ -1,6 +1,6 @@
 """The timers of one run. They are known always, but armed only while somebody drives the run and really waits."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 from farhand.core.effects import SetTimer
@@ -50,10 +50,11 @@ class Timers:
                 _cancel(entry)
                 kinds[kind] = (entry[0], None)
 
-    def overdue(self) -> Iterator[SetTimer]:
+    def overdue(self) -> Iterable[SetTimer]:
         """Take out whatever was due while nobody drove, oldest first; one that is dropped meanwhile does not come."""
-        if not self._calls:
-            return
+        return self._take_overdue() if self._calls else ()
+
+    def _take_overdue(self) -> Iterator[SetTimer]:
         now = self._clock.now()
         due = [timer for kinds in self._calls.values() for timer, _ in kinds.values() if timer.due <= now]
         for timer in sorted(due, key=lambda timer: timer.due):
