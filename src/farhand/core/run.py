@@ -79,8 +79,7 @@ class Run(Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def open_calls(self) -> tuple[Call, ...]:
         """Calls whose outcome is still to come, in call order."""
-        calls = self.calls
-        return tuple([calls[call_id] for call_id in self.order if calls[call_id].outcome is None])
+        return tuple([call for call in map(self.calls.__getitem__, self.order) if call.outcome is None])
 
     @property
     def turn_calls(self) -> tuple[Call, ...]:
@@ -90,7 +89,8 @@ class Run(Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def awaited_calls(self) -> tuple[Call, ...]:
         """The open calls that a client or a person has to answer."""
-        return tuple([call for call in self.open_calls if awaits_somebody(call)])
+        calls = map(self.calls.__getitem__, self.order)
+        return tuple([call for call in calls if call.outcome is None and awaits_somebody(call)])
 
     @property
     def waiting(self) -> bool:

@@ -313,7 +313,7 @@ def current(run: Run, seq: int) -> list[Update]:
     if run.ending is not None:
         out.append(_run_ended(run, run.updated, seq))
     elif run.waiting:
-        out.append(RunWaiting(seq, run.updated, tuple(call.id for call in run.awaited_calls)))
+        out.append(RunWaiting(seq, run.updated, tuple([call.id for call in run.awaited_calls])))
     return out
 
 
@@ -324,7 +324,7 @@ def _changed_run(out: list[Update], before: Run, after: Run, at: int, seq: int) 
     elif before.turn != after.turn:
         out.append(TurnStarted(seq + len(out) + 1, at, after.turn, not after.final))
     elif after.calls is not before.calls and after.waiting and not before.waiting:
-        out.append(RunWaiting(seq + len(out) + 1, at, tuple(call.id for call in after.awaited_calls)))
+        out.append(RunWaiting(seq + len(out) + 1, at, tuple([call.id for call in after.awaited_calls])))
 
 
 def _new_call(out: list[Update], run: Run, call: Call, at: int, seq: int) -> None:

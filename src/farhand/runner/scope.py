@@ -10,6 +10,8 @@ import types
 from collections.abc import Coroutine, Generator
 from typing import Any
 
+_ENDED = object()
+
 
 class Stopped(Exception):
     """The work was stopped; what it would have said is not wanted any more."""
@@ -30,11 +32,11 @@ class Scope:
     def begin(self, work: Coroutine[Any, Any, None]) -> bool:
         """Do the first stretch of the work; true if it has to wait and `finish` must do the rest."""
         context = contextvars.copy_context()  # what a tool sets there stays with it
-        try:
-            self._waits_for = context.run(work.send, None)
-        except StopIteration:
+        # Not `work.send`: to catch the StopIteration of work that never waits takes longer than to begin with it.
+        waits_for = context.run(next, work.__await__(), _ENDED)
+        if waits_for is _ENDED:
             return False
-        self._work, self._context, self._cancelled = work, context, False
+        self._work, self._context, self._waits_for, self._cancelled = work, context, waits_for, False
         return True
 
     def stop(self) -> None:
