@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from msgspec import structs
 
-from farhand.core.call import Call, CallState, Change, Outcome, move, settle
+from farhand.core.call import Call, CallState, Change, Outcome, settle, state_after
 from farhand.core.errors import ModelBroke
 from farhand.core.events import Replied
 from farhand.core.failure import Failure
@@ -78,7 +78,8 @@ class Draft:
         if self._finish is None:
             raise ModelBroke("the model's stream ended before its reply was whole")
         calls = tuple(map(self._requests.__getitem__, self._calls))
-        return Replied(at, "".join(self._text), self._thoughts(), calls, self._usage, self._finish)
+        thoughts = self._thoughts() if self._reasoning else ()
+        return Replied(at, "".join(self._text), thoughts, calls, self._usage, self._finish)
 
     def abandon(self, at: int) -> list[Update]:
         """The reply came to nothing: every call that was named has its end, for those who watched it."""
@@ -158,7 +159,7 @@ class Draft:
         if not text.isascii():
             self._check(text)
         if call.state is not _INPUT_STREAMING:
-            call = self._calls[index] = move(call, _STREAM)
+            call = self._calls[index] = structs.replace(call, state=state_after(call, _STREAM))
         offset = self._streamed[index]
         self._streamed[index] = offset + self._count(text)
         return CallStreamed(self._seq, at, call.id, offset, text)
@@ -179,8 +180,6 @@ class Draft:
 
     def _thoughts(self) -> tuple[Reasoning, ...]:
         """Reasoning joined up to each opaque part, which closes its block."""
-        if not self._reasoning:
-            return ()
         blocks: list[Reasoning] = []
         words: list[str] = []
         for delta in self._reasoning:

@@ -71,7 +71,11 @@ from farhand.core.work import Work
 _ASKING = Phase.ASKING
 _CALLING = Phase.CALLING
 _ENDED = Phase.ENDED
+_JUDGING = Phase.JUDGING
 _OK = Outcome.OK
+_CLIENT = Place.CLIENT
+_EXECUTING = CallState.EXECUTING
+_APPROVAL_REQUESTED = CallState.APPROVAL_REQUESTED
 _NO_USAGE = Usage()
 
 _ANY_TIME: frozenset[type] = frozenset({RunCancelled, Recovered, TimerFired})
@@ -195,7 +199,7 @@ def _denied(work: Work, event: Denied) -> None:
 
 def _decide(work: Work, call: Call, event: Approved | Denied, edited: str | None = None) -> None:
     """Use the approval up, move the call, and remember the decision if it was meant to last."""
-    if call.approval is None or call.state is not CallState.APPROVAL_REQUESTED:
+    if call.approval is None or call.state is not _APPROVAL_REQUESTED:
         raise IllegalChange(f"call {call.id!r} does not wait for a person")
     remember = "" if event.remember is None else event.remember.value
     record = structs.replace(call.approval, by=event.by, decision="denied", remember=remember)
@@ -220,7 +224,7 @@ def _decide(work: Work, call: Call, event: Approved | Denied, edited: str | None
 def _decide_alike(work: Work, memory: Memory, by: str) -> None:
     """A lasting decision holds for the calls that wait beside this one as well."""
     for call in [work.calls[call_id] for call_id in work.order]:
-        if call.state is not CallState.APPROVAL_REQUESTED or call.approval is None:
+        if call.state is not _APPROVAL_REQUESTED or call.approval is None:
             continue
         if recall((memory,), call) is None:
             continue
@@ -268,7 +272,7 @@ def _recover_executing(work: Work, call: Call, definition: Definition) -> None:
 
 def _is_free(call: Call) -> bool:
     """Whether any client may take the call up."""
-    return call.state is CallState.EXECUTING and call.place is Place.CLIENT and not call.held_by
+    return call.state is _EXECUTING and call.place is _CLIENT and not call.held_by
 
 
 def _client_absent(work: Work, event: ClientAbsent) -> None:
@@ -313,7 +317,7 @@ def _timer_fired(work: Work, event: TimerFired) -> None:
 
 
 def _deadline(work: Work, call: Call, definition: Definition) -> None:
-    if call.state is CallState.APPROVAL_REQUESTED:
+    if call.state is _APPROVAL_REQUESTED:
         work.settle(call, Outcome.TIMED_OUT, reasons.approval_expired())
         return
     work.effects.append(Withdraw(call.id, call.attempt))
@@ -329,9 +333,9 @@ def _call_cancelled(work: Work, event: CallCancelled) -> None:
 
 
 def _run_cancelled(work: Work, event: RunCancelled) -> None:
-    if work.run.phase is Phase.ASKING:
+    if work.run.phase is _ASKING:
         work.effects.append(StopModel(work.run.turn))
-    for call in work.run.open_calls if work.run.phase is Phase.CALLING else ():
+    for call in work.run.open_calls if work.run.phase is _CALLING else ():
         work.cancel(call, event.reason)
     work.end(Ending.CANCELLED, failure=reasons.run_cancelled(event.reason))
 
@@ -346,10 +350,10 @@ def _recovered(work: Work, event: Recovered) -> None:
         today = tools.get(call.tool)
         assert definition is not None
         # Who has taken a call up was sent it, whatever is said.
-        unsent = call.state is CallState.EXECUTING and not call.held_by and call.id in event.unsent
+        unsent = call.state is _EXECUTING and not call.held_by and call.id in event.unsent
         if today is None or today.pin != call.pin:
             pinned[call.pin] = definition
-            if unsent or call.state is not CallState.EXECUTING:
+            if unsent or call.state is not _EXECUTING:
                 failure = reasons.tool_gone(call) if today is None else reasons.tool_changed(call)
                 work.settle(call, Outcome.UNAVAILABLE, failure)
                 continue
@@ -360,9 +364,9 @@ def _recovered(work: Work, event: Recovered) -> None:
             _resume_call(work, call, definition, offered=offered)
     work.fields.update(tools=tools, pinned=pinned)
     work.run = structs.replace(before, tools=tools, pinned=pinned)
-    if before.phase is Phase.ASKING:
+    if before.phase is _ASKING:
         work.effects.append(AskModel(before.turn, tools=not before.final))
-    elif before.phase is Phase.JUDGING:
+    elif before.phase is _JUDGING:
         work.effects.append(JudgeStop(before.turn))
     else:
         advance(work)
@@ -370,15 +374,15 @@ def _recovered(work: Work, event: Recovered) -> None:
 
 def _resume_call(work: Work, call: Call, definition: Definition, *, offered: bool) -> None:
     """Ask again for whatever an open call was waiting for."""
-    if call.state is CallState.EXECUTING and (call.place is not Place.CLIENT or call.dies):
+    if call.state is _EXECUTING and (call.place is not _CLIENT or call.dies):
         if offered or definition.policy.effect is SideEffect.ONCE:
             _recover_executing(work, call, definition)
         else:
             work.settle(call, Outcome.UNAVAILABLE, reasons.tool_changed(call))
         return
-    if call.state is CallState.EXECUTING and not call.held_by:
+    if call.state is _EXECUTING and not call.held_by:
         work.effects.append(Dispatch(call.id, call.attempt))
-    elif call.state is CallState.APPROVAL_REQUESTED:
+    elif call.state is _APPROVAL_REQUESTED:
         work.effects.append(AskApproval(call.id))
     elif call.judging:
         work.effects.append(JudgeApproval(call.id))

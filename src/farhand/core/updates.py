@@ -268,6 +268,7 @@ CallUpdate: TypeAlias = (
 # Reading a member off its enum costs as much as calling a function on Python 3.11; the hot path reads these.
 _INVALID = Outcome.INVALID
 _EXECUTING = CallState.EXECUTING
+_APPROVAL_REQUESTED = CallState.APPROVAL_REQUESTED
 _INPUT_COMPLETE = CallState.INPUT_COMPLETE
 _CLIENT = Place.CLIENT
 
@@ -284,8 +285,8 @@ def updates(before: Run | None, event: Event, after: Run, seq: int) -> list[Upda
         return started
     out: list[Update] = []
     if type(event) is Replied:
-        usage, calls = event.usage, len(event.calls)
-        out.append(ReplyEnded(seq + 1, at, before.turn, event.text, calls, event.finish, usage))
+        calls = len(event.calls)
+        out.append(ReplyEnded(seq + 1, at, before.turn, event.text, calls, event.finish, event.usage))
     if before.order is not after.order:
         for call_id in after.order:
             _new_call(out, after, after.calls[call_id], at, seq)
@@ -302,9 +303,9 @@ def current(run: Run, seq: int) -> list[Update]:
     """Where a run stands, for a watcher who comes later: its open calls, and that it waits or has ended."""
     out: list[Update] = []
     for call in run.open_calls:
-        if call.state is CallState.APPROVAL_REQUESTED:
+        if call.state is _APPROVAL_REQUESTED:
             out.append(_call_waiting(call, run.updated, seq))
-        elif call.state is CallState.EXECUTING:
+        elif call.state is _EXECUTING:
             out.append(_call_executing(run, call, run.updated, seq))
             if call.held_by:
                 out.append(CallClaimed(seq, run.updated, call.id, call.attempt, call.held_by))

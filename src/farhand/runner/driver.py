@@ -220,7 +220,7 @@ class Driver:
         self.state, self.seq, self.unkept = state, seq, 0
 
     def _step(self, event: Event) -> Change:
-        before = cast("Run | None", self.state)
+        before = self.state
         after, effects = step(before, event)
         told = updates(before, event, after, self.seq)
         self.state = after

@@ -37,8 +37,10 @@ class Timers:
 
     def drop(self, call_id: str) -> None:
         """Forget a call's timers."""
-        for entry in self._calls.pop(call_id, {}).values():
-            _cancel(entry)
+        kinds = self._calls.pop(call_id, None)
+        if kinds is not None:
+            for entry in kinds.values():
+                _cancel(entry)
 
     def arm(self, fire: Fire) -> None:
         """From now on timers fire by themselves."""
@@ -50,6 +52,8 @@ class Timers:
 
     def rest(self) -> None:
         """Nobody drives any more: a paused run holds nothing in the event loop."""
+        if self._fire is None:
+            return
         self._fire = None
         for kinds in self._calls.values():
             for kind, entry in kinds.items():
