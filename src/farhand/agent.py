@@ -338,8 +338,11 @@ class Stream(Generic[Output]):
 
 def user_message(message: Input) -> UserMessage:
     """What the user says, as a message."""
-    said = UserMessage((Text(message),)) if isinstance(message, str) else _said(message)
-    text = message if isinstance(message, str) else said.text
+    if isinstance(message, str):
+        said, text = UserMessage((Text(message),)), message
+    else:
+        said = _said(message)
+        text = said.text
     if not text.isascii():
         try:
             text.encode()

@@ -18,6 +18,13 @@ def test_text_is_told_with_its_offset_and_joined_in_the_reply() -> None:
     assert draft.reply(8).text == "Hello"
 
 
+def test_a_piece_of_a_derived_type_is_taken_for_what_it_derives_from() -> None:
+    class Marked(TextDelta, frozen=True, gc=False):
+        source: str = ""
+
+    assert Draft(1, 7).feed(Marked("Hel", "here"), 5) == TextStreamed(7, 5, 1, 0, "Hel")
+
+
 def test_a_call_passes_awaiting_input_and_input_streaming() -> None:
     draft = Draft(2, 0)
     named = draft.feed(ToolStart(0, "t", "label"), 1, "c1")

@@ -20,6 +20,12 @@ from farhand.core.run import Run
 from farhand.core.strict_json import BadJson, parse
 from farhand.core.turn import argument_failure, arguments_hash
 
+# Reading a member off its enum costs as much as calling a function on Python 3.11; the hot path reads these.
+_OK = Outcome.OK
+_ANSWERED = (Outcome.OK, Outcome.FAILED)
+_CLIENT = Place.CLIENT
+_EXECUTING = CallState.EXECUTING
+
 REASON_BYTES = 4096
 """So much may be said beside a result even where results have to be smaller."""
 
@@ -36,7 +42,7 @@ def answer(
 ) -> Answered | None:
     """A client's result for its call."""
     call = _owned(run, principal, call_id)
-    if call.outcome is Outcome.OK and multipart == call.multipart and _equal(bytes(call.result), result):
+    if call.outcome is _OK and multipart == call.multipart and _equal(bytes(call.result), result):
         return None
     _expect_executing(call, attempt)
     failure = result_failure(run.definition_of(call), result, run.limits.result_bytes, multipart=multipart)
@@ -176,13 +182,13 @@ def _expect_words(run: Run, said: Any) -> None:
 
 
 def _expect_executing(call: Call, attempt: int | None) -> None:
-    if call.outcome in (Outcome.OK, Outcome.FAILED):
+    if call.outcome in _ANSWERED:
         raise AnswerConflict(f"call {call.id!r} has its answer already")
     if call.outcome is not None:
         raise CallGone(f"call {call.id!r} has ended: {call.outcome}", call.outcome)
-    if call.place is Place.CLIENT and attempt is not None and call.attempt and _is_over(call, attempt):
+    if call.place is _CLIENT and attempt is not None and call.attempt and _is_over(call, attempt):
         raise CallGone(f"attempt {attempt} of call {call.id!r} is over")
-    if call.place is not Place.CLIENT or call.state is not CallState.EXECUTING:
+    if call.place is not _CLIENT or call.state is not _EXECUTING:
         raise NotExpected(f"call {call.id!r} does not wait for a client's answer ({call.state}, at the {call.place})")
     if attempt is not None and attempt != call.attempt:
         raise NotExpected(f"call {call.id!r} is at attempt {call.attempt}, not {attempt}")

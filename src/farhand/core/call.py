@@ -106,6 +106,7 @@ TABLE: Mapping[CallState, Mapping[Change, CallState]] = {
 # Reading a member off its enum costs as much as calling a function on Python 3.11; the hot path reads these.
 _APPROVAL_REQUESTED = CallState.APPROVAL_REQUESTED
 _INPUT_COMPLETE = CallState.INPUT_COMPLETE
+_NO_RESULT = Raw(b"null")
 
 ENDED = frozenset(state for state, changes in TABLE.items() if not changes)
 
@@ -153,7 +154,7 @@ class Call(Struct, frozen=True, gc=False, omit_defaults=True):
     grace: int | None = None
     """Until when a client may still come; set while none is there."""
     outcome: Outcome | None = None
-    result: Raw = Raw(b"null")
+    result: Raw = _NO_RESULT
     multipart: bool = False
     failure: Failure | None = None
     created: int = 0
@@ -180,21 +181,43 @@ class Call(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.state is _INPUT_COMPLETE and not self.judging
 
 
-def move(call: Call, change: Change, **fields: Any) -> Call:
-    """The call after `change`, or `IllegalChange` when the table has no such move."""
+def state_after(call: Call, change: Change) -> CallState:
+    """The call's state after `change`, or `IllegalChange` when the table has no such move."""
     state = TABLE[call.state].get(change)
     if state is None:
         raise IllegalChange(f"call {call.id!r} cannot {change} while {call.state}")
-    return structs.replace(call, state=state, **fields)
+    return state
 
 
-def settle(call: Call, outcome: Outcome, at: int, **fields: Any) -> Call:
+def move(call: Call, change: Change, **fields: Any) -> Call:
+    """The call after `change`. The hot path replaces the fields itself: to pass them on takes four times as long."""
+    return structs.replace(call, state=state_after(call, change), **fields)
+
+
+def settle(
+    call: Call,
+    outcome: Outcome,
+    at: int,
+    failure: Failure | None = None,
+    result: Raw = _NO_RESULT,
+    multipart: bool = False,
+) -> Call:
     """The call with its outcome; deadlines and back-off end with it."""
     state = _ENDS[call.state].get(outcome)
     if state is None:
         raise IllegalChange(f"call {call.id!r} cannot end {outcome} while {call.state}")
     return structs.replace(
-        call, state=state, outcome=outcome, settled=at, deadline=None, not_before=0, grace=None, judging=False, **fields
+        call,
+        state=state,
+        outcome=outcome,
+        settled=at,
+        deadline=None,
+        not_before=0,
+        grace=None,
+        judging=False,
+        failure=failure,
+        result=result,
+        multipart=multipart,
     )
 
 

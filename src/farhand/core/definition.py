@@ -103,7 +103,7 @@ class Definition(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defau
     @property
     def output(self) -> Raw | None:
         """The schema of results, if there is one."""
-        return None if bytes(self.output_json) == b"null" else self.output_json
+        return None if self.output_json == _NULL else self.output_json
 
 
 class InvalidToolDefinitions(UsageError):

@@ -4,9 +4,12 @@ It is not part of a run and not stored: a crash in mid-reply drops it and the mo
 the same table as all others. Text is kept in pieces and joined once.
 """
 
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
 from msgspec import structs
 
-from farhand.core.call import Call, CallState, Change, Outcome, move, settle
+from farhand.core.call import Call, CallState, Change, Outcome, settle, state_after
 from farhand.core.errors import ModelBroke
 from farhand.core.events import Replied
 from farhand.core.failure import Failure
@@ -25,6 +28,7 @@ from farhand.core.updates import CallEnded, CallNamed, CallStreamed, ReasoningSt
 
 _INPUT_STREAMING = CallState.INPUT_STREAMING
 _STREAM = Change.STREAM
+_NO_USAGE = Usage()
 
 
 class Draft:
@@ -56,46 +60,31 @@ class Draft:
         self._calls: dict[int, Call] = {}
         self._streamed: dict[int, int] = {}
         self._requests: dict[int, CallRequest] = {}
-        self._usage = Usage()
+        self._usage = _NO_USAGE
         self._finish: Finish | None = None
 
     def feed(self, piece: object, at: int, call_id: str = "") -> Update | None:
         """Take one piece; a `ToolStart` comes with the new call's id. Raises `ModelBroke`."""
         if self._finish is not None:
             raise ModelBroke(f"{type(piece).__name__} came after Done")
+        take = self._takes.get(type(piece)) or self._take_of(piece)
         try:
-            match piece:
-                case TextDelta():
-                    return self._add_text(piece, at)
-                case ToolArgsDelta():
-                    return self._more(self._running(piece.index), piece.index, piece.text, at)
-                case ToolStart():
-                    return self._start(piece, at, call_id)
-                case ToolEnd():
-                    return self._end(piece, at)
-                case ReasoningDelta():
-                    return self._add_reasoning(piece, at)
-                case Usage():
-                    self._add_usage(piece)
-                case Done():
-                    self._close(piece)
-                case _:
-                    raise ModelBroke(f"{type(piece).__name__} is no piece of a reply")
+            return take(self, piece, at, call_id)
         except (AttributeError, TypeError) as error:  # what should be text has no text's methods
             raise ModelBroke(f"{type(piece).__name__} does not hold what it should") from error
-        return None
 
     def reply(self, at: int) -> Replied:
         """The whole reply. Raises `ModelBroke` when the stream ended before `Done`."""
         if self._finish is None:
             raise ModelBroke("the model's stream ended before its reply was whole")
-        calls = tuple([self._requests[index] for index in self._calls])
-        return Replied(at, "".join(self._text), self._thoughts(), calls, self._usage, self._finish)
+        calls = tuple(map(self._requests.__getitem__, self._calls))
+        thoughts = self._thoughts() if self._reasoning else ()
+        return Replied(at, "".join(self._text), thoughts, calls, self._usage, self._finish)
 
     def abandon(self, at: int) -> list[Update]:
         """The reply came to nothing: every call that was named has its end, for those who watched it."""
         failure = Failure("reply_lost", "The model's reply broke off, so this call was never made.")
-        ended = [settle(call, Outcome.CANCELLED, at, failure=failure) for call in self._calls.values()]
+        ended = [settle(call, Outcome.CANCELLED, at, failure) for call in self._calls.values()]
         self._calls = {}
         return [
             CallEnded(self._seq, at, call.id, call.tool, call.state, Outcome.CANCELLED, call.result, failure, 0)
@@ -117,7 +106,7 @@ class Draft:
             raise ModelBroke("the reply is longer than a reply may be")
         return length
 
-    def _add_text(self, piece: TextDelta, at: int) -> Update:
+    def _add_text(self, piece: TextDelta, at: int, _: str) -> Update:
         if not piece.text.isascii():
             self._check(piece.text)
         offset = self._text_length
@@ -125,7 +114,7 @@ class Draft:
         self._text_length = offset + self._count(piece.text)
         return TextStreamed(self._seq, at, self._turn, offset, piece.text)
 
-    def _add_reasoning(self, piece: ReasoningDelta, at: int) -> Update:
+    def _add_reasoning(self, piece: ReasoningDelta, at: int, _: str) -> Update:
         if not (piece.text.isascii() and piece.opaque.isascii()):
             self._check(piece.text + piece.opaque)
         offset = self._reasoning_length
@@ -134,7 +123,7 @@ class Draft:
         self._count(piece.opaque)
         return ReasoningStreamed(self._seq, at, self._turn, offset, piece.text)
 
-    def _add_usage(self, piece: Usage) -> None:
+    def _add_usage(self, piece: Usage, _at: int, _: str) -> None:
         """Tokens are counted up: a number below zero would put a limit of tokens off."""
         for used in structs.astuple(piece):
             if type(used) is not int or used < 0:
@@ -151,7 +140,7 @@ class Draft:
         self._streamed[piece.index] = 0
         return CallNamed(self._seq, at, call_id, piece.name, self._turn)
 
-    def _end(self, piece: ToolEnd, at: int) -> Update | None:
+    def _end(self, piece: ToolEnd, at: int, _: str) -> Update | None:
         """Arguments that came in one piece pass through `input-streaming` as well."""
         call = self._running(piece.index)
         if not piece.arguments.isascii():
@@ -163,16 +152,19 @@ class Draft:
             return None
         return self._more(call, piece.index, piece.arguments, at)
 
+    def _stream(self, piece: ToolArgsDelta, at: int, _: str) -> Update:
+        return self._more(self._running(piece.index), piece.index, piece.text, at)
+
     def _more(self, call: Call, index: int, text: str, at: int) -> Update:
         if not text.isascii():
             self._check(text)
         if call.state is not _INPUT_STREAMING:
-            call = self._calls[index] = move(call, _STREAM)
+            call = self._calls[index] = structs.replace(call, state=state_after(call, _STREAM))
         offset = self._streamed[index]
         self._streamed[index] = offset + self._count(text)
         return CallStreamed(self._seq, at, call.id, offset, text)
 
-    def _close(self, piece: Done) -> None:
+    def _close(self, piece: Done, _at: int, _: str) -> None:
         if type(piece.finish) is not Finish:
             raise ModelBroke(f"{piece.finish!r} is no reason to finish")
         if len(self._requests) < len(self._calls):
@@ -188,8 +180,6 @@ class Draft:
 
     def _thoughts(self) -> tuple[Reasoning, ...]:
         """Reasoning joined up to each opaque part, which closes its block."""
-        if not self._reasoning:
-            return ()
         blocks: list[Reasoning] = []
         words: list[str] = []
         for delta in self._reasoning:
@@ -200,3 +190,22 @@ class Draft:
         if any(words):
             blocks.append(Reasoning("".join(words)))
         return tuple(blocks)
+
+    # By the type itself: a chain of `match` costs a piece that comes late in it as much as all the rest of its way.
+    _takes: ClassVar[Mapping[type, Callable[[Any, Any, int, str], Update | None]]] = {
+        TextDelta: _add_text,
+        ToolArgsDelta: _stream,
+        ToolStart: _start,
+        ToolEnd: _end,
+        ReasoningDelta: _add_reasoning,
+        Usage: _add_usage,
+        Done: _close,
+    }
+
+    @classmethod
+    def _take_of(cls, piece: object) -> Callable[[Any, Any, int, str], Update | None]:
+        """How to take a piece whose type is derived from one that is known."""
+        for kind, take in cls._takes.items():
+            if isinstance(piece, kind):
+                return take
+        raise ModelBroke(f"{type(piece).__name__} is no piece of a reply")

@@ -8,6 +8,9 @@ from farhand.core.messages import Text, UserMessage
 from farhand.core.schema import compile_schema
 from farhand.core.strict_json import BadJson, parse
 
+NO_SCHEMA = Raw(b"null")
+"""In place of an output schema: any text will do."""
+
 
 def output_value(text: str) -> object:
     """The JSON value of an answer; one fenced block around it is taken off. Raises `BadJson`."""
@@ -19,7 +22,7 @@ def output_value(text: str) -> object:
 
 def output_failure(schema: Raw, text: str) -> Failure | None:
     """Why the answer is not what was asked for, or None."""
-    if bytes(schema) == b"null":
+    if schema == NO_SCHEMA:
         return None
     try:
         value = output_value(text)

@@ -22,8 +22,11 @@ class Phase(StrEnum):
     ENDED = "ended"
 
 
+# Reading a member off its enum costs as much as calling a function on Python 3.11; the hot path reads these.
 _CALLING = Phase.CALLING
-"""Reading a member off its enum costs as much as calling a function on Python 3.11; the hot path reads this."""
+_CLIENT = Place.CLIENT
+_EXECUTING = CallState.EXECUTING
+_APPROVAL_REQUESTED = CallState.APPROVAL_REQUESTED
 
 
 class Ending(StrEnum):
@@ -76,8 +79,7 @@ class Run(Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def open_calls(self) -> tuple[Call, ...]:
         """Calls whose outcome is still to come, in call order."""
-        calls = self.calls
-        return tuple([calls[call_id] for call_id in self.order if calls[call_id].outcome is None])
+        return tuple([call for call in map(self.calls.__getitem__, self.order) if call.outcome is None])
 
     @property
     def turn_calls(self) -> tuple[Call, ...]:
@@ -87,7 +89,8 @@ class Run(Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def awaited_calls(self) -> tuple[Call, ...]:
         """The open calls that a client or a person has to answer."""
-        return tuple([call for call in self.open_calls if awaits_somebody(call)])
+        calls = map(self.calls.__getitem__, self.order)
+        return tuple([call for call in calls if call.outcome is None and awaits_somebody(call)])
 
     @property
     def waiting(self) -> bool:
@@ -116,15 +119,13 @@ class Run(Struct, frozen=True, gc=False, omit_defaults=True):
 
 def awaits_somebody(call: Call) -> bool:
     """Whether a client or a person has to say something about an open call."""
-    if call.state is CallState.EXECUTING:
-        return call.place is Place.CLIENT
-    return call.state is CallState.APPROVAL_REQUESTED
+    return call.place is _CLIENT if call.state is _EXECUTING else call.state is _APPROVAL_REQUESTED
 
 
 def _under_way(call: Call) -> bool:
     """Whether something will happen to the call without a client or a person."""
     if call.outcome is not None:
         return False
-    if call.state is CallState.EXECUTING:
-        return call.place is not Place.CLIENT
+    if call.state is _EXECUTING:
+        return call.place is not _CLIENT
     return call.judging or call.not_before > 0

@@ -191,11 +191,12 @@ def _places(value: object) -> dict[str, int]:
 
 def argument_problems(schema: Schema, value: object) -> tuple[Problem, ...]:
     """What is wrong with a call's arguments, in whole sentences that a model can act on."""
+    arguments = value
     if not isinstance(value, dict):
         return (Problem("", "Arguments are not valid: must be an object.", "type"),)
-    if schema.is_valid(cast("object", value)):
+    if schema.is_valid(arguments):
         return ()
-    faults = schema.faults(cast("object", value))
+    faults = schema.faults(arguments)
     return tuple(Problem(pointer(path), _sentence(path, message, rule), rule) for path, message, rule in faults)
 
 

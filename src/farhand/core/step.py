@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import structs
 
 from farhand.core import reasons
-from farhand.core.call import Call, CallState, Change, Outcome, move
+from farhand.core.call import Call, CallState, Change, Outcome, move, settle
 from farhand.core.definition import Absent, Approval, Definition, Place, SideEffect
 from farhand.core.effects import (
     AskApproval,
@@ -71,7 +71,11 @@ from farhand.core.work import Work
 _ASKING = Phase.ASKING
 _CALLING = Phase.CALLING
 _ENDED = Phase.ENDED
+_JUDGING = Phase.JUDGING
 _OK = Outcome.OK
+_CLIENT = Place.CLIENT
+_EXECUTING = CallState.EXECUTING
+_APPROVAL_REQUESTED = CallState.APPROVAL_REQUESTED
 _NO_USAGE = Usage()
 
 _ANY_TIME: frozenset[type] = frozenset({RunCancelled, Recovered, TimerFired})
@@ -135,7 +139,8 @@ def _started(event: Started) -> tuple[Run, tuple[Effect, ...]]:
 
 def _replied(work: Work, event: Replied) -> None:
     work.fields["finish"] = event.finish
-    work.fields["usage"] = work.run.usage if event.usage == _NO_USAGE else work.run.usage + event.usage
+    if event.usage != _NO_USAGE:
+        work.fields["usage"] = work.run.usage + event.usage
     work.say(AssistantMessage(event.text, event.reasoning, event.calls))
     if not event.calls:
         finish(work, event.text)
@@ -143,7 +148,7 @@ def _replied(work: Work, event: Replied) -> None:
     ids = tuple([call.id for call in event.calls])
     if len(set(ids)) != len(ids) or not work.calls.keys().isdisjoint(ids):
         raise IllegalChange("a call id was used before")
-    work.order = ids
+    work.order = work.fields["order"] = ids
     work.told = False
     work.fields["phase"] = _CALLING
     for position, asked in enumerate(event.calls):
@@ -194,7 +199,7 @@ def _denied(work: Work, event: Denied) -> None:
 
 def _decide(work: Work, call: Call, event: Approved | Denied, edited: str | None = None) -> None:
     """Use the approval up, move the call, and remember the decision if it was meant to last."""
-    if call.approval is None or call.state is not CallState.APPROVAL_REQUESTED:
+    if call.approval is None or call.state is not _APPROVAL_REQUESTED:
         raise IllegalChange(f"call {call.id!r} does not wait for a person")
     remember = "" if event.remember is None else event.remember.value
     record = structs.replace(call.approval, by=event.by, decision="denied", remember=remember)
@@ -207,7 +212,7 @@ def _decide(work: Work, call: Call, event: Approved | Denied, edited: str | None
         work.put(move(call, Change.APPROVE, approval=record, deadline=None, **changes))
     else:
         record = structs.replace(record, reason=event.reason)
-        work.settle(call, Outcome.DENIED, reasons.denied(event.reason), approval=record)
+        work.settle(structs.replace(call, approval=record), Outcome.DENIED, reasons.denied(event.reason))
     if event.remember is not None:
         exactly = record.arguments_hash if event.remember is Remember.ARGUMENTS else ""
         memory = Memory(call.pin, isinstance(event, Approved), exactly)
@@ -219,7 +224,7 @@ def _decide(work: Work, call: Call, event: Approved | Denied, edited: str | None
 def _decide_alike(work: Work, memory: Memory, by: str) -> None:
     """A lasting decision holds for the calls that wait beside this one as well."""
     for call in [work.calls[call_id] for call_id in work.order]:
-        if call.state is not CallState.APPROVAL_REQUESTED or call.approval is None:
+        if call.state is not _APPROVAL_REQUESTED or call.approval is None:
             continue
         if recall((memory,), call) is None:
             continue
@@ -228,7 +233,7 @@ def _decide_alike(work: Work, memory: Memory, by: str) -> None:
             work.put(move(call, Change.APPROVE, approval=record, deadline=None))
         else:
             record = structs.replace(call.approval, decision="denied", by=by)
-            work.settle(call, Outcome.DENIED, reasons.denied_before(), approval=record)
+            work.settle(structs.replace(call, approval=record), Outcome.DENIED, reasons.denied_before())
 
 
 def _claimed(work: Work, event: Claimed) -> None:
@@ -240,7 +245,7 @@ def _claimed(work: Work, event: Claimed) -> None:
 
 def _answered(work: Work, event: Answered) -> None:
     call = work.call(event.call_id, event.attempt)
-    work.settle(call, _OK, result=event.result, multipart=event.multipart)
+    work.put(settle(call, _OK, work.at, None, event.result, event.multipart))
     advance(work)
 
 
@@ -267,7 +272,7 @@ def _recover_executing(work: Work, call: Call, definition: Definition) -> None:
 
 def _is_free(call: Call) -> bool:
     """Whether any client may take the call up."""
-    return call.state is CallState.EXECUTING and call.place is Place.CLIENT and not call.held_by
+    return call.state is _EXECUTING and call.place is _CLIENT and not call.held_by
 
 
 def _client_absent(work: Work, event: ClientAbsent) -> None:
@@ -312,7 +317,7 @@ def _timer_fired(work: Work, event: TimerFired) -> None:
 
 
 def _deadline(work: Work, call: Call, definition: Definition) -> None:
-    if call.state is CallState.APPROVAL_REQUESTED:
+    if call.state is _APPROVAL_REQUESTED:
         work.settle(call, Outcome.TIMED_OUT, reasons.approval_expired())
         return
     work.effects.append(Withdraw(call.id, call.attempt))
@@ -328,9 +333,9 @@ def _call_cancelled(work: Work, event: CallCancelled) -> None:
 
 
 def _run_cancelled(work: Work, event: RunCancelled) -> None:
-    if work.run.phase is Phase.ASKING:
+    if work.run.phase is _ASKING:
         work.effects.append(StopModel(work.run.turn))
-    for call in work.run.open_calls if work.run.phase is Phase.CALLING else ():
+    for call in work.run.open_calls if work.run.phase is _CALLING else ():
         work.cancel(call, event.reason)
     work.end(Ending.CANCELLED, failure=reasons.run_cancelled(event.reason))
 
@@ -345,10 +350,10 @@ def _recovered(work: Work, event: Recovered) -> None:
         today = tools.get(call.tool)
         assert definition is not None
         # Who has taken a call up was sent it, whatever is said.
-        unsent = call.state is CallState.EXECUTING and not call.held_by and call.id in event.unsent
+        unsent = call.state is _EXECUTING and not call.held_by and call.id in event.unsent
         if today is None or today.pin != call.pin:
             pinned[call.pin] = definition
-            if unsent or call.state is not CallState.EXECUTING:
+            if unsent or call.state is not _EXECUTING:
                 failure = reasons.tool_gone(call) if today is None else reasons.tool_changed(call)
                 work.settle(call, Outcome.UNAVAILABLE, failure)
                 continue
@@ -359,9 +364,9 @@ def _recovered(work: Work, event: Recovered) -> None:
             _resume_call(work, call, definition, offered=offered)
     work.fields.update(tools=tools, pinned=pinned)
     work.run = structs.replace(before, tools=tools, pinned=pinned)
-    if before.phase is Phase.ASKING:
+    if before.phase is _ASKING:
         work.effects.append(AskModel(before.turn, tools=not before.final))
-    elif before.phase is Phase.JUDGING:
+    elif before.phase is _JUDGING:
         work.effects.append(JudgeStop(before.turn))
     else:
         advance(work)
@@ -369,15 +374,15 @@ def _recovered(work: Work, event: Recovered) -> None:
 
 def _resume_call(work: Work, call: Call, definition: Definition, *, offered: bool) -> None:
     """Ask again for whatever an open call was waiting for."""
-    if call.state is CallState.EXECUTING and (call.place is not Place.CLIENT or call.dies):
+    if call.state is _EXECUTING and (call.place is not _CLIENT or call.dies):
         if offered or definition.policy.effect is SideEffect.ONCE:
             _recover_executing(work, call, definition)
         else:
             work.settle(call, Outcome.UNAVAILABLE, reasons.tool_changed(call))
         return
-    if call.state is CallState.EXECUTING and not call.held_by:
+    if call.state is _EXECUTING and not call.held_by:
         work.effects.append(Dispatch(call.id, call.attempt))
-    elif call.state is CallState.APPROVAL_REQUESTED:
+    elif call.state is _APPROVAL_REQUESTED:
         work.effects.append(AskApproval(call.id))
     elif call.judging:
         work.effects.append(JudgeApproval(call.id))

@@ -4,7 +4,7 @@ It is not a schema check and it does not stream; growing texts belong to `partia
 """
 
 import json
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
@@ -38,18 +38,20 @@ def parse(text: bytes | str, *, max_bytes: int = 1 << 20, max_depth: int = MAX_D
         value: object = msgspec.json.decode(data)
     except (UnicodeError, RecursionError, msgspec.DecodeError) as error:
         raise BadJson(_reason(error)) from None
-    if len(data) > _HALF_RUN:
-        if len(data) > max_bytes:
+    size = len(data)
+    if size > _HALF_RUN:
+        if size > max_bytes:
             raise BadJson(f"larger than {max_bytes} bytes")
         if _has_long_run_of_digits(data):
             _parse_exactly(data)
-    if data.count(b"[") + data.count(b"{") > max_depth:
+    if size > max_depth and data.count(b"[") + data.count(b"{") > max_depth:
         _refuse_depth(data, value, max_depth)
     colons = data.count(b":")
+    members: Any = value
     # As many keys as colons: no key was lost. Otherwise (nested objects, times and addresses) count on both sides.
-    if colons > 1 and not (type(value) is dict and len(cast("dict[str, object]", value)) == colons):
-        _refuse_lost_keys(data, cast("object", value), colons)
-    return cast("object", value)
+    if colons > 1 and not (type(members) is dict and len(members) == colons):  # pyright: ignore[reportUnknownArgumentType]
+        _refuse_lost_keys(data, value, colons)
+    return value
 
 
 def _reason(error: Exception) -> str:

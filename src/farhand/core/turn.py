@@ -5,7 +5,7 @@ from hashlib import sha256
 from msgspec import DecodeError, json, structs
 
 from farhand.core import reasons
-from farhand.core.call import ApprovalRecord, Call, CallState, Change, Outcome, move
+from farhand.core.call import ApprovalRecord, Call, CallState, Change, Outcome, move, state_after
 from farhand.core.compiled import parameters_of
 from farhand.core.definition import Approval, Definition, Place, SideEffect
 from farhand.core.effects import AskApproval, AskModel, Dispatch, JudgeApproval, JudgeStop, SetTimer
@@ -26,6 +26,8 @@ _CLIENT = Place.CLIENT
 _SERVER = Place.SERVER
 _NEVER = Approval.NEVER
 _ASKING = Phase.ASKING
+_DONE = Ending.DONE
+_DEADLINE = TimerKind.DEADLINE
 _COMPLETE = Change.COMPLETE
 _DISPATCH = Change.DISPATCH
 
@@ -65,7 +67,8 @@ def admit(work: Work, asked: CallRequest, position: int) -> None:
         work.settle(call, Outcome.INVALID, failure)
         return
     assert definition is not None
-    route(work, move(call, _COMPLETE, pin=definition.pin, place=definition.place), definition)
+    state = state_after(call, _COMPLETE)
+    route(work, structs.replace(call, state=state, pin=definition.pin, place=definition.place), definition)
 
 
 def route(work: Work, call: Call, definition: Definition) -> None:
@@ -123,7 +126,7 @@ def ask_approval(work: Work, call: Call, definition: Definition) -> None:
 def advance(work: Work) -> None:
     """Go on as far as can be: dispatch what may run, or close the turn when every call has its outcome."""
     calls = work.calls
-    unsettled = [calls[call_id] for call_id in work.order if calls[call_id].outcome is None]
+    unsettled = [call for call in map(calls.__getitem__, work.order) if call.outcome is None]
     if unsettled:
         _dispatch_ready(work, unsettled)
         return
@@ -173,13 +176,21 @@ def dispatch(work: Work, call: Call) -> None:
     assert definition is not None
     seconds = seconds_to_run(work.run, definition)
     deadline = None if seconds is None else work.at + round(seconds * 1000)
-    call = move(
-        call, _DISPATCH, attempt=call.attempt + 1, deadline=deadline, not_before=0, grace=None, held_by="", dies=False
+    attempt = call.attempt + 1
+    call = structs.replace(
+        call,
+        state=state_after(call, _DISPATCH),
+        attempt=attempt,
+        deadline=deadline,
+        not_before=0,
+        grace=None,
+        held_by="",
+        dies=False,
     )
     work.put(call)
-    work.effects.append(Dispatch(call.id, call.attempt))
+    work.effects.append(Dispatch(call.id, attempt))
     if deadline is not None:
-        work.effects.append(SetTimer(deadline, call.id, TimerKind.DEADLINE, call.attempt))
+        work.effects.append(SetTimer(deadline, call.id, _DEADLINE, attempt))
 
 
 def seconds_to_run(run: Run, definition: Definition) -> float | None:
@@ -209,13 +220,14 @@ def back_off(work: Work, call: Call, failure: Failure | None = None) -> None:
 def next_turn(work: Work) -> None:
     """Ask the model again, or end the run at the limit it has reached. Nothing is thrown away at a limit."""
     run = work.run
-    tokens = token_limit(run.limits, work.fields.get("usage", run.usage))
+    tokens = token_limit(run.limits, work.usage())
     limit = tokens or run.limit or call_limit(run, len(work.calls))
     if run.final or (limit and (tokens or not run.limits.final_turn)):
         work.end(Ending.LIMIT, limit=limit)
         return
-    work.fields.update(phase=_ASKING, turn=run.turn + 1, final=bool(limit), limit=limit)
-    work.effects.append(AskModel(run.turn + 1, tools=not limit))
+    turn = run.turn + 1
+    work.fields |= {"phase": _ASKING, "turn": turn, "final": bool(limit), "limit": limit}
+    work.effects.append(AskModel(turn, tools=not limit))
 
 
 def token_limit(limits: Limits, usage: Usage) -> str:
@@ -243,8 +255,8 @@ def finish(work: Work, text: str) -> None:
     run = work.run
     failure = output_failure(run.output_schema, text)
     if failure is None:
-        work.end(Ending.LIMIT if run.limit else Ending.DONE, output=text)
-    elif run.repairs < run.limits.output_repairs and not token_limit(run.limits, work.fields["usage"]):
+        work.end(Ending.LIMIT if run.limit else _DONE, output=text)
+    elif run.repairs < run.limits.output_repairs and not token_limit(run.limits, work.usage()):
         final = run.final or bool(call_limit(run, len(work.calls)))
         work.say(repair_request(failure))
         work.fields.update(turn=run.turn + 1, repairs=run.repairs + 1, final=final)

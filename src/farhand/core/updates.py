@@ -271,7 +271,9 @@ CallUpdate: TypeAlias = (
 _INVALID = Outcome.INVALID
 _ASKING = Phase.ASKING
 _EXECUTING = CallState.EXECUTING
+_APPROVAL_REQUESTED = CallState.APPROVAL_REQUESTED
 _INPUT_COMPLETE = CallState.INPUT_COMPLETE
+_CLIENT = Place.CLIENT
 
 
 def updates(before: Run | None, event: Event, after: Run, seq: int) -> list[Update]:
@@ -286,8 +288,8 @@ def updates(before: Run | None, event: Event, after: Run, seq: int) -> list[Upda
         return started
     out: list[Update] = []
     if type(event) is Replied:
-        usage, calls = event.usage, len(event.calls)
-        out.append(ReplyEnded(seq + 1, at, before.turn, event.text, calls, event.finish, usage))
+        calls = len(event.calls)
+        out.append(ReplyEnded(seq + 1, at, before.turn, event.text, calls, event.finish, event.usage))
     if before.order is not after.order:
         for call_id in after.order:
             _new_call(out, after, after.calls[call_id], at, seq)
@@ -304,9 +306,9 @@ def current(run: Run, seq: int) -> list[Update]:
     """Where a run stands, for a watcher who comes later: its open calls, and that it waits or has ended."""
     out: list[Update] = []
     for call in run.open_calls:
-        if call.state is CallState.APPROVAL_REQUESTED:
+        if call.state is _APPROVAL_REQUESTED:
             out.append(_call_waiting(call, run.updated, seq))
-        elif call.state is CallState.EXECUTING:
+        elif call.state is _EXECUTING:
             out.append(_call_executing(run, call, run.updated, seq))
             if call.held_by:
                 out.append(CallClaimed(seq, run.updated, call.id, call.attempt, call.held_by))
@@ -315,7 +317,7 @@ def current(run: Run, seq: int) -> list[Update]:
     if run.ending is not None:
         out.append(_run_ended(run, run.updated, seq))
     elif run.waiting:
-        out.append(RunWaiting(seq, run.updated, tuple(call.id for call in run.awaited_calls)))
+        out.append(RunWaiting(seq, run.updated, tuple([call.id for call in run.awaited_calls])))
     return out
 
 
@@ -329,7 +331,7 @@ def _changed_run(out: list[Update], before: Run, event: Event, after: Run, seq: 
     elif type(event) is Recovered and after.phase is _ASKING:
         out.append(TurnStarted(seq + len(out) + 1, at, after.turn, not after.final, again=True))
     elif after.calls is not before.calls and after.waiting and not before.waiting:
-        out.append(RunWaiting(seq + len(out) + 1, at, tuple(call.id for call in after.awaited_calls)))
+        out.append(RunWaiting(seq + len(out) + 1, at, tuple([call.id for call in after.awaited_calls])))
 
 
 def _new_call(out: list[Update], run: Run, call: Call, at: int, seq: int) -> None:
@@ -371,7 +373,7 @@ def _call_waiting(call: Call, at: int, seq: int) -> CallWaiting:
 
 
 def _call_executing(run: Run, call: Call, at: int, seq: int) -> CallExecuting:
-    definition = run.definition_of(call) if call.place is Place.CLIENT else None
+    definition = run.definition_of(call) if call.place is _CLIENT else None
     description = "" if definition is None else definition.description
     return CallExecuting(
         seq, at, call.id, call.tool, call.place, call.attempt, call.arguments, call.deadline, call.label, description

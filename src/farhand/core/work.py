@@ -10,10 +10,12 @@ from farhand.core.effects import Effect, Withdraw
 from farhand.core.errors import IllegalChange
 from farhand.core.failure import Failure
 from farhand.core.messages import Message, ToolMessage
+from farhand.core.pieces import Usage
 from farhand.core.run import Ending, Phase, Run
 
 _CALLING = Phase.CALLING
 _ENDED = Phase.ENDED
+_DENIED = Outcome.DENIED
 
 
 class Work:
@@ -27,17 +29,12 @@ class Work:
         self.calls = run.calls
         self.order = run.order
         self.effects: list[Effect] = []
-        self.fields: dict[str, Any] = {}
+        self.fields: dict[str, Any] = {"updated": at, "events": run.events + 1}
         self.told = run.phase is not _CALLING
 
     def done(self) -> tuple[Run, tuple[Effect, ...]]:
         """The run after the event, and what it asks for."""
-        before, fields = self.run, self.fields
-        fields["calls"] = self.calls
-        fields["order"] = self.order
-        fields["updated"] = self.at
-        fields["events"] = before.events + 1
-        return structs.replace(before, **fields), tuple(self.effects)
+        return structs.replace(self.run, **self.fields), tuple(self.effects)
 
     def call(self, call_id: str, attempt: int | None = None) -> Call:
         """An open call of the current turn; with `attempt`, only if that is the attempt under way."""
@@ -51,20 +48,20 @@ class Work:
     def put(self, call: Call) -> None:
         """Keep a call's new state."""
         if self.calls is self.run.calls:
-            self.calls = self.calls.copy()
+            self.calls = self.fields["calls"] = self.calls.copy()
         self.calls[call.id] = call
 
-    def settle(self, call: Call, outcome: Outcome, failure: Failure | None = None, **fields: Any) -> None:
-        """End a call."""
-        self.put(settle(call, outcome, self.at, failure=failure, **fields))
+    def settle(self, call: Call, outcome: Outcome, failure: Failure | None = None) -> None:
+        """End a call, without a result."""
+        self.put(settle(call, outcome, self.at, failure))
 
-    def messages(self) -> tuple[Message, ...]:
-        """The run's messages as they are by now."""
-        return self.fields.get("messages", self.run.messages)
+    def usage(self) -> Usage:
+        """The run's tokens as they are by now."""
+        return self.fields.get("usage", self.run.usage)
 
     def say(self, *messages: Message) -> None:
         """Add messages to the thread."""
-        self.fields["messages"] = self.messages() + messages
+        self.fields["messages"] = self.fields.get("messages", self.run.messages) + messages
 
     def tell_outcomes(self) -> None:
         """Tell the model how each call of the turn ended, in call order."""
@@ -78,7 +75,9 @@ class Work:
                 if self.calls[call_id].outcome is None:
                     self.cancel(self.calls[call_id], "the run ended")
             self.tell_outcomes()
-        self.fields.update(phase=_ENDED, ending=ending, **fields)
+        fields["phase"] = _ENDED
+        fields["ending"] = ending
+        self.fields |= fields
 
     def cancel(self, call: Call, reason: str) -> None:
         """Call one call off, and tell the place that works on it."""
@@ -92,7 +91,7 @@ def outcome_message(call: Call) -> ToolMessage:
     """How the model is told a settled call's outcome."""
     assert call.outcome is not None
     note = ""
-    if call.edited and call.outcome is not Outcome.DENIED:
+    if call.edited and call.outcome is not _DENIED:
         note = f"The user changed the arguments of this call before it ran, to: {call.arguments}"
     return ToolMessage(
         call.id, call.label, call.tool, call.outcome, call.result, call.multipart, failure=call.failure, note=note

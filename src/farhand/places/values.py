@@ -22,6 +22,8 @@ _NAMED = ("properties", "$defs")
 _PARTS = (Text, Json, Binary)
 _LISTS = (list, tuple)
 _SCALARS = (str, int, bool, type(None))
+_PLAIN = (*_SCALARS, float, dict)
+"""What is surely no part: asking whether a value is one of several struct types takes longer than writing it."""
 
 
 class Codec(Protocol):
@@ -145,6 +147,8 @@ def dump(value: Any) -> bytes:
 
 def dump_result(value: Any, write: Callable[[Any], bytes]) -> tuple[bytes, bool]:
     """A tool's result as JSON, and whether it is a list of parts (text, files) instead of a value."""
+    if type(value) in _PLAIN:
+        return write(value), False
     items = (value,) if isinstance(value, _PARTS) else value
     if isinstance(items, _LISTS) and items:
         parts = tuple(cast("list[Any]", items))

@@ -192,7 +192,6 @@ class Driver:
         self.finish(event)
         if self._asked and self._inline:
             self._spawn_asked()
-        self._wake()
 
     def finish(self, event: Event) -> None:
         """Take the event that a piece of work ends with: step, and keep what came of it."""
@@ -221,7 +220,7 @@ class Driver:
         self.state, self.seq, self.unkept = state, seq, 0
 
     def _step(self, event: Event) -> Change:
-        before = cast("Run | None", self.state)
+        before = self.state
         after, effects = step(before, event)
         told = updates(before, event, after, self.seq)
         self.state = after
@@ -276,26 +275,29 @@ class Driver:
 
     def _take(self, effect: Effect) -> None:
         """Do at once what takes no time, and line up the rest."""
-        match effect:
-            case AskModel():
+        # Not `match`: each class that a value is not of takes it several times as long as looking at the type.
+        if type(effect) is AskModel:
+            self._asked.append(effect)
+        elif type(effect) is Dispatch:
+            if self._runs_here(self.state.calls[effect.call_id]):  # otherwise somebody says `answer` or `fail`
                 self._asked.append(effect)
-            case Dispatch():
-                if self._runs_here(self.state.calls[effect.call_id]):  # otherwise somebody says `answer` or `fail`
-                    self._asked.append(effect)
-            case SetTimer():
-                self._timers.set(effect)
-            case AskApproval():
-                if self.means.on_approval is not None:  # otherwise somebody says `approve` or `deny`
-                    self._asked.append(effect)
-            case Withdraw():
-                self._stop((effect.call_id, effect.attempt))
-            case StopModel():
-                self._stop(("", effect.turn))
-            case Memorise():
-                if self._keep is None:  # otherwise whoever keeps the change keeps this with it
-                    self.means.decisions.keep(effect.principal, effect.memory)
-            case _:
+        elif type(effect) is SetTimer:
+            self._timers.set(effect)
+        elif type(effect) is AskApproval:
+            if self.means.on_approval is not None:  # otherwise somebody says `approve` or `deny`
                 self._asked.append(effect)
+        elif type(effect) is Withdraw:
+            self._stop((effect.call_id, effect.attempt))
+        elif type(effect) is StopModel:
+            self._stop(("", effect.turn))
+        elif type(effect) is Memorise:
+            self._memorise(effect)
+        else:
+            self._asked.append(effect)
+
+    def _memorise(self, effect: Memorise) -> None:
+        if self._keep is None:  # otherwise whoever keeps the change keeps this with it
+            self.means.decisions.keep(effect.principal, effect.memory)
 
     def _runs_here(self, call: Record) -> bool:
         return call.place is not _CLIENT or self.means.on_call is not None or self.function(call) is not None
@@ -313,8 +315,9 @@ class Driver:
                 self._stop((update.call_id, DECIDING))
             elif type(update) is CallEnded:
                 self._timers.drop(update.call_id)
-                for key in [key for key in self.scopes if key[0] == update.call_id]:
-                    self._stop(key)
+                if self.scopes:
+                    for key in [key for key in self.scopes if key[0] == update.call_id]:
+                        self._stop(key)
 
     def _fire(self, timer: SetTimer) -> None:
         self.commit(TimerFired(max(self.means.clock.now(), timer.due), timer.call_id, timer.kind, timer.attempt))
@@ -353,16 +356,15 @@ class Driver:
                 if self._asked:
                     if len(self._asked) == 1 and not self._tasks:
                         self._inline = True
-                        await self._perform(self._asked.popleft())
+                        effect = self._asked.popleft()
+                        scope = self._start(effect)
+                        if scope is not None:
+                            await self._see_through(scope, _key_of(effect))
                         self._inline = False
                     else:
                         self._spawn_asked()
-                elif self._hushed and self._waits_for_others():
-                    self._tell_waiting()
-                elif not hold and not self.unkept and self._waits_for_others():
+                elif not await self._idle(hold=hold):
                     break
-                else:
-                    await self._wait_for_news()
             if self._error is not None:
                 raise self._error
             if self._tasks:
@@ -392,6 +394,16 @@ class Driver:
                 await self._abort(None)  # a task that had not begun has not done so itself
             if not task.cancelled():
                 task.exception()  # nobody reads on: asyncio would log the text of an error that was never looked at
+
+    async def _idle(self, *, hold: bool) -> bool:
+        """Nothing can be begun with: wait for news, unless others have to go on and nobody holds the run."""
+        if self._hushed and self._waits_for_others():
+            self._tell_waiting()
+        elif not hold and not self.unkept and self._waits_for_others():
+            return False
+        else:
+            await self._wait_for_news()
+        return True
 
     def _waits_for_others(self) -> bool:
         """Whether nothing that is under way in this process can go on until a client or a person answers."""
@@ -462,13 +474,19 @@ class Driver:
             task.add_done_callback(self._task_done)
 
     async def _perform(self, effect: Effect) -> None:
-        scope = Scope()
+        scope = self._start(effect)
+        if scope is not None:
+            await self._see_through(scope, _key_of(effect))
+
+    def _start(self, effect: Effect) -> Scope | None:
+        """Do the first stretch of what an effect asks for; the scope of the rest, if it has to wait."""
+        scope, waits = Scope(), False
         try:
-            if scope.begin(self._do(self, effect)):
-                await self._see_through(scope, _key_of(effect))
+            waits = scope.begin(self._do(self, effect))
         finally:
-            if self.contexts:
+            if not waits and self.contexts:
                 self.contexts.pop(_key_of(effect), None)
+        return scope if waits else None
 
     async def _see_through(self, scope: Scope, key: Key) -> None:
         """Work really waits: from now on it can be stopped, and timers fire by themselves."""
@@ -483,6 +501,7 @@ class Driver:
         finally:
             if self.scopes.get(key) is scope:
                 del self.scopes[key]
+            self.contexts.pop(key, None)
 
     def _is_wanted(self, key: Key) -> bool:
         run = self.state

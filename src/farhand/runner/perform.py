@@ -18,6 +18,7 @@ from farhand.core.effects import AskApproval, AskModel, Dispatch, Effect, JudgeA
 from farhand.core.errors import InvalidAnswer, ModelError, ToolError
 from farhand.core.events import Answered, ApprovalJudged, Faulted, ModelFailed, Replied, StopJudged
 from farhand.core.failure import Failure
+from farhand.core.final import NO_SCHEMA
 from farhand.core.pieces import Piece, ToolStart
 from farhand.core.run import Phase, Run
 from farhand.models.base import Request
@@ -46,15 +47,16 @@ async def _ask_model(driver: Driver, effect: AskModel) -> None:
     now = clock.now
     draft = Draft(effect.turn, driver.seq, driver.state.limits.reply_characters)
     stream: AsyncIterator[Piece] | None = None
-    pieces = 0
+    left = PIECES
     try:
         stream = driver.means.model.stream(request_of(driver.state, tools=effect.tools))
         async for piece in stream:
             update = draft.feed(piece, now(), clock.new_id() if type(piece) is ToolStart else "")
             if update is not None:
                 driver.tell((update,))
-            pieces += 1
-            if pieces % PIECES == 0:
+            left -= 1
+            if not left:
+                left = PIECES
                 await asyncio.sleep(0)
         event: Replied | ModelFailed = draft.reply(now())
     except (Exception, asyncio.CancelledError) as error:
@@ -91,7 +93,7 @@ def _is_asking(driver: Driver, effect: AskModel) -> bool:
 def request_of(run: Run, *, tools: bool) -> Request:
     """What the model is asked at this point of a run."""
     offered = tuple(run.tools.values()) if tools else ()
-    schema = None if bytes(run.output_schema) == b"null" else run.output_schema
+    schema = None if run.output_schema == NO_SCHEMA else run.output_schema
     return Request(run.messages, offered, run.instructions, run.turn, run.id, schema)
 
 

@@ -8,6 +8,8 @@ from weakref import ref
 from farhand.core.run import Ending, Run
 from farhand.runner.live import LiveRun
 
+_BROKEN = (Ending.FAILED, Ending.CANCELLED)
+
 
 class RecentRuns:
     """Runs by id: every one that was written down while somebody has it, and the latest that were resumed."""
@@ -29,7 +31,7 @@ class RecentRuns:
         live = self._kept.get(stored.id) or self._alive(stored.id)
         if live is None or live.state.events < stored.events:
             return None
-        broken = live.state.ending in (Ending.FAILED, Ending.CANCELLED) and stored.ending is None
+        broken = live.state.ending in _BROKEN and stored.ending is None
         return None if broken and _attempts(live.state) == _attempts(stored) else live
 
     def note(self, run: LiveRun[Any]) -> None:

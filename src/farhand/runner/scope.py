@@ -10,6 +10,8 @@ import types
 from collections.abc import Coroutine, Generator
 from typing import Any
 
+_ENDED = object()
+
 
 class Stopped(Exception):
     """The work was stopped; what it would have said is not wanted any more."""
@@ -20,20 +22,21 @@ class Scope:
 
     __slots__ = ("_before", "_cancelled", "_context", "_task", "_waits_for", "_work", "stopped")
 
+    _before: int
+    _cancelled: bool
+
     def __init__(self) -> None:
         self._task: asyncio.Task[Any] | None = None
-        self._before = 0
-        self._cancelled = False
         self.stopped = False
 
     def begin(self, work: Coroutine[Any, Any, None]) -> bool:
         """Do the first stretch of the work; true if it has to wait and `finish` must do the rest."""
         context = contextvars.copy_context()  # what a tool sets there stays with it
-        try:
-            self._waits_for = context.run(work.send, None)
-        except StopIteration:
+        # Not `work.send`: to catch the StopIteration of work that never waits takes longer than to begin with it.
+        waits_for = context.run(next, work.__await__(), _ENDED)
+        if waits_for is _ENDED:
             return False
-        self._work, self._context = work, context
+        self._work, self._context, self._waits_for, self._cancelled = work, context, waits_for, False
         return True
 
     def stop(self) -> None:

@@ -15,6 +15,8 @@ from farhand.tool import In, Out, Tool
 
 Output = TypeVar("Output")
 
+_BROKEN = (Ending.FAILED, Ending.CANCELLED)
+
 
 class Readable(ABC, Generic[Output]):
     """What can be read off a run's state. Whoever has a state and means has all of this."""
@@ -64,7 +66,7 @@ class Readable(ABC, Generic[Output]):
     def output(self) -> Output:
         """The answer, as the agent's output type. Raises `RunFailed` when there is none."""
         run = self.state
-        if run.ending in (Ending.FAILED, Ending.CANCELLED):
+        if run.ending in _BROKEN:
             why = run.failure.message if run.failure is not None else "it was cancelled"
             raise RunFailed(f"the run ended without a result: {why}", run.failure)
         if run.ending is None:
