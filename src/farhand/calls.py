@@ -78,11 +78,13 @@ class Call(Generic[In, Out]):
     @property
     def output(self) -> Out:
         """The result as the tool's output type; only a call that ended `ok` has one."""
-        if self.record.outcome is not Outcome.OK:
-            raise ValueError(f"call {self.id!r} has no output: {self.record.outcome or self.record.state}")
-        if self.record.multipart:
-            return cast("Out", decode_parts(self.record.result))
-        value = json.decode(self.record.result)
+        record, background = self.record, self.record.background
+        outcome = record.outcome if background is None else background.outcome
+        if outcome is not Outcome.OK:
+            raise ValueError(f"call {self.id!r} has no output: {outcome or record.state}")
+        if record.multipart:
+            return cast("Out", decode_parts(record.result))
+        value = json.decode(record.result if background is None else background.result)
         return cast("Out", value) if self._tool is None else self._tool.read(value)
 
     def __repr__(self) -> str:

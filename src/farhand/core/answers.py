@@ -13,7 +13,18 @@ from farhand.core.call import ApprovalRecord, Call, CallState, Outcome
 from farhand.core.compiled import output_of
 from farhand.core.definition import Definition, Place
 from farhand.core.errors import AnswerConflict, CallGone, InvalidAnswer, NotExpected, UnknownCall
-from farhand.core.events import Answered, Approved, CallCancelled, Claimed, Denied, Faulted, Remember, RunCancelled
+from farhand.core.events import (
+    Accepted,
+    Answered,
+    Approved,
+    BackgroundEnded,
+    CallCancelled,
+    Claimed,
+    Denied,
+    Faulted,
+    Remember,
+    RunCancelled,
+)
 from farhand.core.failure import Failure
 from farhand.core.messages import decode_parts, plain_value
 from farhand.core.run import Run
@@ -62,6 +73,60 @@ def fail(
         return None
     _expect_executing(call, attempt)
     return Faulted(at, call_id, call.attempt, failure)
+
+
+def accept(
+    run: Run, principal: str, call_id: str, *, at: int, note: str = "", attempt: int | None = None
+) -> Accepted | None:
+    """A client's word that it works on in the background; how that ends it says with `report`."""
+    call = _owned(run, principal, call_id)
+    _expect_words(run, note)
+    if call.background is not None and call.background.note == note:
+        return None
+    _expect_executing(call, attempt)
+    return Accepted(at, call_id, call.attempt, note)
+
+
+def report(
+    run: Run,
+    principal: str,
+    call_id: str,
+    *,
+    at: int,
+    outcome: Outcome = Outcome.OK,
+    result: bytes = b"null",
+    message: str = "",
+) -> BackgroundEnded | None:
+    """How background work has ended: with a result, or `failed`, `cancelled` or `unknown` and a reason."""
+    call = _owned(run, principal, call_id)
+    _expect_words(run, message)
+    if call.background is None:
+        raise NotExpected(f"nobody took call {call_id!r} on as background work")
+    failure = _background_failure(call, outcome, message)
+    known = call.background
+    if known.outcome is outcome and known.failure == failure and _equal(bytes(known.result), result):
+        return None
+    if known.outcome is not None:
+        raise AnswerConflict(f"the background work of call {call_id!r} has ended already: {known.outcome}")
+    if failure is None:
+        fault = result_failure(run.definition_of(call), result, run.limits.result_bytes)
+        if fault is not None:
+            raise InvalidAnswer(fault.message, fault.problems)
+    return BackgroundEnded(at, call_id, outcome, Raw(result.strip()), failure)
+
+
+def _background_failure(call: Call, outcome: Outcome, message: str) -> Failure | None:
+    match outcome:
+        case Outcome.OK:
+            return None
+        case Outcome.FAILED:
+            return Failure("tool_failed", message)
+        case Outcome.CANCELLED:
+            return reasons.cancelled(call, message, running=True)
+        case Outcome.UNKNOWN:
+            return reasons.unknown(call)
+        case _:
+            raise InvalidAnswer(f"background work ends ok, failed, cancelled or unknown, not {outcome}")
 
 
 def claim(run: Run, principal: str, call_id: str, holder: str, *, at: int, dies: bool = False) -> Claimed | None:

@@ -128,6 +128,16 @@ class ApprovalRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     remember: str = ""
 
 
+class Background(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Work that a client took on to end it later. The call has ended with that; this is how the work ends."""
+
+    note: str = ""
+    outcome: Outcome | None = None
+    result: Raw = Raw(b"null")
+    failure: Failure | None = None
+    ended: int = 0
+
+
 class Call(Struct, frozen=True, gc=False, omit_defaults=True):
     """All there is to know about one call between two events. Times are milliseconds since 1970."""
 
@@ -157,6 +167,8 @@ class Call(Struct, frozen=True, gc=False, omit_defaults=True):
     result: Raw = _NO_RESULT
     multipart: bool = False
     failure: Failure | None = None
+    background: Background | None = None
+    """Set when the call's result is that a client works on in the background."""
     created: int = 0
     settled: int = 0
 

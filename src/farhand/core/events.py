@@ -5,10 +5,11 @@ from typing import Any, TypeAlias
 
 from msgspec import Raw, Struct
 
+from farhand.core.call import Outcome
 from farhand.core.definition import Definition
 from farhand.core.failure import Failure
 from farhand.core.limits import Limits
-from farhand.core.messages import CallRequest, Message, Reasoning
+from farhand.core.messages import CallRequest, Message, Reasoning, UserMessage
 from farhand.core.pieces import Finish, Usage
 
 
@@ -120,6 +121,33 @@ class Answered(Struct, frozen=True, gc=False, tag="answered", omit_defaults=True
     multipart: bool = False
 
 
+class Accepted(Struct, frozen=True, gc=False, tag="accepted", omit_defaults=True):
+    """A client took a call on as work in the background: the run goes on, and how the work ends comes later."""
+
+    at: int
+    call_id: str
+    attempt: int
+    note: str = ""
+
+
+class BackgroundEnded(Struct, frozen=True, gc=False, tag="background-ended", omit_defaults=True):
+    """Work in the background has ended, also after its run."""
+
+    at: int
+    call_id: str
+    outcome: Outcome
+    result: Raw = Raw(b"null")
+    failure: Failure | None = None
+
+
+class Noted(Struct, frozen=True, gc=False, tag="noted"):
+    """News of a call of an earlier run of this thread, to be told before the model is asked again."""
+
+    at: int
+    call_id: str
+    message: UserMessage
+
+
 class Faulted(Struct, frozen=True, gc=False, tag="faulted"):
     """The tool ran and failed, or could not be run."""
 
@@ -196,6 +224,9 @@ Event: TypeAlias = (
     | Denied
     | Claimed
     | Answered
+    | Accepted
+    | BackgroundEnded
+    | Noted
     | Faulted
     | Lost
     | ClientAbsent

@@ -9,7 +9,7 @@ from farhand.core.definition import Definition, Place
 from farhand.core.events import Memory
 from farhand.core.failure import Failure
 from farhand.core.limits import Limits
-from farhand.core.messages import Message
+from farhand.core.messages import Message, UserMessage
 from farhand.core.pieces import Finish, Usage
 
 
@@ -67,6 +67,10 @@ class Run(Struct, frozen=True, gc=False, omit_defaults=True):
     judged_stop: bool = False
     output_schema: Raw = Raw(b"null")
     repairs: int = 0
+    news: tuple[UserMessage, ...] = ()
+    """What the model has yet to be told of work in the background."""
+    noted: tuple[str, ...] = ()
+    """The calls of earlier runs that there was news of."""
     finish: Finish | None = None
     ending: Ending | None = None
     limit: str = ""

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import structs
 
 from farhand.core import reasons
+from farhand.core.background import accepted, background_ended, noted
 from farhand.core.call import Call, CallState, Change, Outcome, move, settle
 from farhand.core.definition import Absent, Approval, Definition, Place, SideEffect
 from farhand.core.effects import (
@@ -25,9 +26,11 @@ from farhand.core.effects import (
 )
 from farhand.core.errors import IllegalChange
 from farhand.core.events import (
+    Accepted,
     Answered,
     ApprovalJudged,
     Approved,
+    BackgroundEnded,
     CallCancelled,
     Claimed,
     ClientAbsent,
@@ -37,6 +40,7 @@ from farhand.core.events import (
     Lost,
     Memory,
     ModelFailed,
+    Noted,
     Recovered,
     Remember,
     Replied,
@@ -78,14 +82,14 @@ _EXECUTING = CallState.EXECUTING
 _APPROVAL_REQUESTED = CallState.APPROVAL_REQUESTED
 _NO_USAGE = Usage()
 
-_ANY_TIME: frozenset[type] = frozenset({RunCancelled, Recovered, TimerFired})
+_ANY_TIME: frozenset[type] = frozenset({RunCancelled, Recovered, TimerFired, BackgroundEnded, Noted})
 
 ACCEPTS: Mapping[Phase, frozenset[type]] = {
     Phase.ASKING: _ANY_TIME | {Replied, ModelFailed},
     Phase.CALLING: _ANY_TIME
-    | {ApprovalJudged, Approved, Denied, Claimed, Answered, Faulted, Lost, ClientAbsent, CallCancelled},
+    | {ApprovalJudged, Approved, Denied, Claimed, Answered, Accepted, Faulted, Lost, ClientAbsent, CallCancelled},
     Phase.JUDGING: _ANY_TIME | {StopJudged},
-    Phase.ENDED: frozenset({TimerFired}),
+    Phase.ENDED: frozenset({TimerFired, BackgroundEnded}),
 }
 
 
@@ -95,7 +99,7 @@ def step(run: Run | None, event: Event) -> tuple[Run, tuple[Effect, ...]]:
         if not isinstance(event, Started):
             raise IllegalChange(f"a run begins with Started, not {type(event).__name__}")
         return _started(event)
-    if run.phase is _ENDED and type(event) in ACCEPTS[_ENDED]:
+    if run.phase is _ENDED and type(event) is TimerFired:
         return run, ()
     handler = _HANDLERS[run.phase].get(type(event))
     if handler is None:
@@ -412,6 +416,9 @@ HANDLERS: Mapping[type, Callable[[Work, Any], None]] = {
     Denied: _denied,
     Claimed: _claimed,
     Answered: _answered,
+    Accepted: accepted,
+    BackgroundEnded: background_ended,
+    Noted: noted,
     Faulted: _faulted,
     Lost: _lost,
     ClientAbsent: _client_absent,

@@ -226,6 +226,7 @@ def next_turn(work: Work) -> None:
         work.end(Ending.LIMIT, limit=limit)
         return
     turn = run.turn + 1
+    work.tell_news()
     work.fields |= {"phase": _ASKING, "turn": turn, "final": bool(limit), "limit": limit}
     work.effects.append(AskModel(turn, tools=not limit))
 
@@ -254,12 +255,22 @@ def finish(work: Work, text: str) -> None:
     """A reply without calls: the answer, if it is what was asked for."""
     run = work.run
     failure = output_failure(run.output_schema, text)
-    if failure is None:
+    if run.news and not token_limit(run.limits, work.usage()):
+        _ask_again(work)
+    elif failure is None:
         work.end(Ending.LIMIT if run.limit else _DONE, output=text)
     elif run.repairs < run.limits.output_repairs and not token_limit(run.limits, work.usage()):
-        final = run.final or bool(call_limit(run, len(work.calls)))
         work.say(repair_request(failure))
-        work.fields.update(turn=run.turn + 1, repairs=run.repairs + 1, final=final)
-        work.effects.append(AskModel(run.turn + 1, tools=not final))
+        work.fields["repairs"] = run.repairs + 1
+        _ask_again(work)
     else:
         work.end(Ending.FAILED, output=text, failure=failure)
+
+
+def _ask_again(work: Work) -> None:
+    """Another turn although the reply had no calls: there is something to be told to the model."""
+    run = work.run
+    final = run.final or bool(call_limit(run, len(work.calls)))
+    work.tell_news()
+    work.fields.update(turn=run.turn + 1, final=final)
+    work.effects.append(AskModel(run.turn + 1, tools=not final))

@@ -10,7 +10,7 @@ from msgspec import Raw, Struct, json
 
 from farhand.core.call import Call, CallState, Outcome
 from farhand.core.definition import Place
-from farhand.core.events import Event, Recovered, Replied, Started
+from farhand.core.events import BackgroundEnded, Event, Recovered, Replied, Started
 from farhand.core.failure import Failure
 from farhand.core.pieces import Finish, Usage
 from farhand.core.run import Ending, Phase, Run
@@ -199,6 +199,18 @@ class CallEnded(Struct, frozen=True, gc=False, tag="call-ended", tag_field="type
         return json.decode(self.result)
 
 
+class CallReported(Struct, frozen=True, gc=False, tag="call-reported", tag_field="type"):
+    """The work that a client took on in the background has ended; the call itself ended when it was taken on."""
+
+    seq: int
+    at: int
+    call_id: str
+    tool: str
+    outcome: Outcome
+    result: Raw
+    failure: Failure | None
+
+
 class RunWaiting(Struct, frozen=True, gc=False, tag="run-waiting", tag_field="type"):
     """Nothing happens until a client or a person answers these calls."""
 
@@ -248,6 +260,7 @@ Update: TypeAlias = (
     | CallProgress
     | CallReleased
     | CallEnded
+    | CallReported
     | RunWaiting
     | RunEnded
     | Warned
@@ -264,6 +277,7 @@ CallUpdate: TypeAlias = (
     | CallProgress
     | CallReleased
     | CallEnded
+    | CallReported
 )
 
 
@@ -290,6 +304,8 @@ def updates(before: Run | None, event: Event, after: Run, seq: int) -> list[Upda
     if type(event) is Replied:
         calls = len(event.calls)
         out.append(ReplyEnded(seq + 1, at, before.turn, event.text, calls, event.finish, event.usage))
+    elif type(event) is BackgroundEnded:
+        return _reported(before, event, seq)
     if before.order is not after.order:
         for call_id in after.order:
             _new_call(out, after, after.calls[call_id], at, seq)
@@ -332,6 +348,14 @@ def _changed_run(out: list[Update], before: Run, event: Event, after: Run, seq: 
         out.append(TurnStarted(seq + len(out) + 1, at, after.turn, not after.final, again=True))
     elif after.calls is not before.calls and after.waiting and not before.waiting:
         out.append(RunWaiting(seq + len(out) + 1, at, tuple([call.id for call in after.awaited_calls])))
+
+
+def _reported(before: Run, event: BackgroundEnded, seq: int) -> list[Update]:
+    """A run that has ended tells nothing more: what comes after its last update belongs to later runs."""
+    if before.ending is not None:
+        return []
+    tool = before.calls[event.call_id].tool
+    return [CallReported(seq + 1, event.at, event.call_id, tool, event.outcome, event.result, event.failure)]
 
 
 def _new_call(out: list[Update], run: Run, call: Call, at: int, seq: int) -> None:

@@ -68,6 +68,13 @@ class Work:
         self.told = True
         self.say(*[outcome_message(self.calls[call_id]) for call_id in self.order])
 
+    def tell_news(self) -> None:
+        """Tell the model how work in the background has ended."""
+        news = self.fields.get("news", self.run.news)
+        if news:
+            self.say(*news)
+            self.fields["news"] = ()
+
     def end(self, ending: Ending, **fields: Any) -> None:
         """End the run. Whatever is still open is called off first, so that every call has its outcome."""
         if not self.told:

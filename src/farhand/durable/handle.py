@@ -43,10 +43,11 @@ class StoredRun(Generic[Output]):
         at_rest = now is None or now.run.ending is not None or (now.run.waiting and not hold)
         if at_rest and (now is None or now.row.seq <= self.seq):
             return
+        last = None if now is None or not at_rest else now.row.seq
         async for update in self._replica.watch(self._key, self.seq):
             self.seq = update.seq
             yield update
-            if type(update) is RunEnded or (type(update) is RunWaiting and not hold):
+            if update.seq == last or type(update) is RunEnded or (type(update) is RunWaiting and not hold):
                 return
 
     def __repr__(self) -> str:

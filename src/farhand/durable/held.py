@@ -91,6 +91,9 @@ class Held:
 
     def keep(self, change: Change) -> None:
         """A change was made."""
+        if change.after is change.before:  # a timer of a run that has ended
+            self.driver.release(change)
+            return
         self._queue.append(Step(change))
         if not self._busy and not self.out:
             self._busy = True
@@ -223,6 +226,11 @@ class Held:
             logger.warning("run %s is worked on elsewhere; dropped here", self.row.id)
             self.leave(Moved())
             return
+        if revived.row.holder != self.worker:
+            # Somebody else has ended it, or a write of ours that was in doubt has brought it to rest: nothing that is
+            # still under way here applies, and its snapshot is newer than what is known here.
+            self.leave(Moved())
+            return
         self._take_in(revived)
 
     def _take_in(self, revived: Revived) -> None:
@@ -236,6 +244,8 @@ class Held:
         for version, event in revived.changes:
             if version > known:
                 self.driver.accept(event)
+                if ours and ours[0].change.event == event:  # a write of ours that was in doubt
+                    ours.pop(0).end()
         for step in ours:
             try:
                 self.driver.finish(step.change.event)

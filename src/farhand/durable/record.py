@@ -147,7 +147,7 @@ def make_write(
         ),
         was=None if before is None else (row.version, row.epoch),
         begins=begins,
-        ends=ended,
+        ends=ended and (before is None or before.ending is None),
         log=log,
         calls=_calls(before, after, row),
         snapshot=_snapshot(after, log.said, log.seq, toolset if brought is None else brought[0]) if rests else b"",

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from farhand.agent import Agent, Callbacks, tools_of_today
-from farhand.core.errors import RefusedAnswer, RunRefused, StoreError, UnknownCall, UsageError
+from farhand.core.errors import RefusedAnswer, RunRefused, StoreAway, StoreError, UnknownCall, UsageError
 from farhand.core.events import Event, Recovered, Started
 from farhand.core.run import Run
 from farhand.core.step import step
@@ -54,6 +54,7 @@ class Replica:
         self._tending: asyncio.Task[None] | None = None
         self._heart: Heart | None = None
         self._news = asyncio.Event()
+        self._entered = asyncio.Event()
         self._checked = 0
 
     # Coming and going
@@ -66,11 +67,11 @@ class Replica:
         self._tending = asyncio.create_task(self._tend())
 
     async def _enter(self) -> None:
-        self.worker = self.clock.new_id()
+        worker = self.clock.new_id()
         now = self.clock.now()
         await self.store.enter(
             WorkerRow(
-                id=self.worker,
+                id=worker,
                 host=f"{socket.gethostname()}:{os.getpid()}",
                 build=str(FORMAT),
                 started=now,
@@ -78,6 +79,8 @@ class Replica:
                 expires=now + round(self.timing.lease * 1000),
             )
         )
+        self.worker = worker  # from here on: under a name that nobody knows, runs would be taken for lost
+        self._entered.set()
         self._heart = Heart(
             self.store,
             self.worker,
@@ -106,11 +109,22 @@ class Replica:
             await self.store.leave(self.worker)
         await self.store.close()
 
+    async def _until_entered(self) -> None:
+        """Until runs can be held here: not between being taken for dead and coming back under another name."""
+        if self._tending is None:
+            raise UsageError("this runner is not open: `async with runner:`")
+        try:
+            async with asyncio.timeout(self.timing.lease):
+                await self._entered.wait()
+        except TimeoutError:
+            raise StoreAway("this process was taken for dead and cannot come back yet") from None
+
     def _on_lost(self) -> None:
         """This worker was taken for dead: others have its runs."""
         logger.error("worker %s was taken for dead; dropping %d runs", self.worker, len(self._held))
         self._drop_all()
         self.worker = ""
+        self._entered.clear()
         self._news.set()
 
     def _drop_all(self) -> None:
@@ -168,8 +182,7 @@ class Replica:
 
     async def begin(self, row: RunRow, thread: ThreadRow, started: Started) -> None:
         """A new run. Raises `Moved` if its thread or its key is taken."""
-        if not self.worker:
-            raise UsageError("this runner is not open: `async with runner:`")
+        await self._until_entered()
         held = self._hold(row, None, begins=thread)
         held.driver.commit(started)
         await held.kept()
@@ -177,6 +190,8 @@ class Replica:
     def _take_up(self, revived: Revived, *, lost: bool) -> Held:
         """Hold a run that nobody holds; tell it if its process died or its tools have changed since."""
         held = self._hold(revived.row, revived.run, revived.toolset)
+        if revived.run.ending is not None:
+            return held
         tools, refused = tools_of_today(self.agent(revived.row.agent).definitions, revived.run.tools.values())
         for text in refused:
             logger.warning("run %s: %s", revived.row.id, text)
@@ -226,12 +241,13 @@ class Replica:
                 return said
 
     async def _try_to_say(self, run: str, decide: Decide) -> Sequence[bool] | None:
+        await self._until_entered()
         held = self._held.get(run)
         if held is None:
             revived = await self.read(run)
             held = self._held.get(run)
             if held is None:
-                return await self._say_afresh(revived, decide)
+                return await self._say_afresh(revived, decide) if self.worker else None
         return await self._say_here(held, decide)
 
     async def _say_afresh(self, revived: Revived | None, decide: Decide) -> Sequence[bool] | None:
@@ -330,7 +346,12 @@ class Replica:
         pieces = await self.store.streamed(row.run) if row is not None and row.run else ()
         if not pieces:
             return None
-        return TextStreamed(seq, self.clock.now(), pieces[0].turn, 0, "".join(piece.text for piece in pieces))
+        text = ""
+        for piece in pieces:
+            if piece.offset > len(text):
+                break  # the one before it was not stored
+            text = text[: piece.offset] + piece.text
+        return TextStreamed(seq, self.clock.now(), pieces[0].turn, 0, text)
 
     # Looking after everything
 
@@ -390,8 +411,12 @@ class Replica:
     async def _find_again(self, run: str) -> None:
         with suppress(RunRefused):
             revived = await self.read(run)
-            if revived is not None and revived.row.holder == self.worker and run not in self._held:
+            if revived is not None and self._is_ours(revived.row):
                 self._take_up(revived, lost=True)
+
+    def _is_ours(self, row: RunRow) -> bool:
+        """Whether a run was given to this process, which does not know of it yet."""
+        return bool(self.worker) and row.holder == self.worker and row.id not in self._held
 
     async def _claim(self) -> int:
         """Take up what is ready or due."""
@@ -402,7 +427,7 @@ class Replica:
         for claim in claims:
             with suppress(RunRefused):
                 revived = await self.read(claim.run)
-                if revived is not None and revived.row.holder == self.worker and claim.run not in self._held:
+                if revived is not None and self._is_ours(revived.row):
                     self.work_on(self._take_up(revived, lost=claim.lost))
         return len(claims)
 

@@ -1,6 +1,7 @@
 """What a server talks to: start runs, answer their calls, watch their threads, on any replica, after any crash."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from typing import Any, Literal, Self
@@ -10,10 +11,12 @@ from msgspec import UNSET, Struct, UnsetType, json, structs
 from farhand.agent import Agent, ClientTools, Input
 from farhand.calls import Call
 from farhand.core import answers
+from farhand.core.background import news_of
 from farhand.core.call import Call as Record
+from farhand.core.call import Outcome
 from farhand.core.definition import Approval
 from farhand.core.errors import StartConflict, ThreadBusy, UnknownCall, UsageError
-from farhand.core.events import Event, Memory, Started
+from farhand.core.events import Event, Memory, Noted, Started
 from farhand.core.failure import Failure
 from farhand.core.messages import Message
 from farhand.core.run import Run
@@ -21,7 +24,7 @@ from farhand.core.step import step
 from farhand.core.updates import Update
 from farhand.durable.handle import StoredRun
 from farhand.durable.held import Moved
-from farhand.durable.record import read_messages
+from farhand.durable.record import Revived, read_messages
 from farhand.durable.replica import Replica
 from farhand.durable.timing import Timing
 from farhand.places.values import dump, dump_result
@@ -193,6 +196,32 @@ class Runner:
         failure = Failure(code, message, path, retryable, json.decode(dump(details)))
         return await self._say(call_id, principal, partial(answers.fail, failure=failure, attempt=attempt))
 
+    async def accept(
+        self, call_id: str, note: str = "", *, principal: str = LOCAL, attempt: int | None = None
+    ) -> Receipt:
+        """A client's word that it works on a call in the background: the run goes on, `report` says how that ended."""
+        return await self._say(call_id, principal, partial(answers.accept, note=note, attempt=attempt))
+
+    async def report(
+        self,
+        call_id: str,
+        result: Any = None,
+        *,
+        outcome: Literal["ok", "failed", "cancelled", "unknown"] = "ok",
+        message: str = "",
+        principal: str = LOCAL,
+    ) -> Receipt:
+        """How work in the background has ended, at any time. If its run is over, the thread's next run tells the model.
+
+        That is the run that is open by then, or else one that begins with the news.
+        """
+        say = partial(answers.report, outcome=Outcome(outcome), result=dump(result), message=message)
+        receipt = await self._say(call_id, principal, say)
+        revived = await self._replica.read(await self._run_of(call_id))
+        if revived is not None and revived.run.ending is not None:
+            await self._tell_thread(revived, call_id)
+        return receipt
+
     async def claim(self, call_id: str, holder: str, *, principal: str = LOCAL) -> Receipt:
         """One of several clients takes a call up; the others see that it is taken."""
         return await self._say(call_id, principal, partial(answers.claim, holder=holder))
@@ -275,6 +304,27 @@ class Runner:
         if run is None:
             raise UnknownCall("there is no such call")
         return run
+
+    async def _tell_thread(self, revived: Revived, call_id: str) -> None:
+        """Have the model told of what came after the end of a run. Said again, it is told once more at most."""
+        row, thread = revived.row, revived.thread
+        news = news_of(revived.run.calls[call_id])
+
+        def note(run: Run, now: int) -> Sequence[Event | None]:
+            if run.ending is not None:
+                raise ThreadBusy("the run has ended meanwhile")
+            return [None if call_id in run.noted else Noted(now, call_id, news)]
+
+        key = f"background:{call_id}"
+        while await self.store.run_under(row.principal, key) is None:
+            known = await self.store.thread(row.thread)
+            with suppress(ThreadBusy):
+                if known is not None and known.run:
+                    await self._replica.say(known.run, note)
+                    return
+                await self.start(
+                    news, thread=thread.name, principal=row.principal, agent=row.agent, key=key, busy="refuse"
+                )
 
     async def _free(self, thread: str, principal: str, busy: str) -> ThreadRow:
         """The thread, without an open run."""

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from msgspec import UNSET, Struct, UnsetType, json
 
 from farhand.core import answers
+from farhand.core.call import Outcome
 from farhand.core.errors import UsageError
 from farhand.core.events import Event
 from farhand.core.failure import Failure
@@ -100,6 +101,25 @@ class LiveRun(Readable[Output]):
         """A client's word that its call failed; the model is told `message`. The rest is as in `ToolError`."""
         failure = Failure(code, message, path, retryable, json.decode(dump(details)))
         return self._say(answers.fail, call_id, principal, failure, attempt=attempt)
+
+    def accept(
+        self, call_id: str, note: str = "", *, principal: str | None = None, attempt: int | None = None
+    ) -> Receipt:
+        """A client's word that it works on a call in the background: the run goes on, `report` says how that ended."""
+        return self._say(answers.accept, call_id, principal, note=note, attempt=attempt)
+
+    def report(
+        self,
+        call_id: str,
+        result: Any = None,
+        *,
+        outcome: Literal["ok", "failed", "cancelled", "unknown"] = "ok",
+        message: str = "",
+        principal: str | None = None,
+    ) -> Receipt:
+        """How work in the background has ended. The model is told at its next turn, if the run has one."""
+        raw = dump(result)
+        return self._say(answers.report, call_id, principal, outcome=Outcome(outcome), result=raw, message=message)
 
     def approve(
         self,
