@@ -20,6 +20,7 @@ from farhand.core.updates import (
     CallProgress,
     CallReady,
     CallReleased,
+    CallReported,
     CallStreamed,
     CallUpdate,
     CallWaiting,
@@ -268,7 +269,7 @@ def say(update: Update) -> str:
         case CallProgress(value=value):
             assert_type(value, Any)
             return str(value)
-        case CallEnded(outcome=outcome):
+        case CallEnded(outcome=outcome) | CallReported(outcome=outcome):
             assert_type(outcome, Outcome)
             return str(outcome)
         case RunWaiting(call_ids=ids):
