@@ -74,11 +74,12 @@ async def all_said(*sayings: Awaitable[Any]) -> list[Any]:
 
 async def ended(runner: Runner, run: str) -> RunView[Any]:
     async with asyncio.timeout(30):
-        while True:
-            view = await (await runner.find(run)).wait()
-            if view.status not in ("waiting", "running"):
+        handle = await runner.find(run)
+        async for _ in runner.watch(handle.thread):
+            view = await handle.look()
+            if view.state.ending is not None:
                 return view
-            await asyncio.sleep(0.01)
+    raise AssertionError
 
 
 async def replays(store: Store) -> None:
@@ -234,12 +235,14 @@ async def test_two_processes_that_find_the_same_lost_runs_share_them(
     opened: Open, another: Callable[[], Store]
 ) -> None:
     entered: Counter[tuple[str, int]] = Counter()
-    hold = asyncio.Event()
+    all_in, hold = asyncio.Event(), asyncio.Event()
 
     @tool(effect="idempotent")
     async def work(context: CallContext) -> str:
         """Work."""
         entered[context.call_id, context.attempt] += 1
+        if len(entered) == 30:
+            all_in.set()
         if context.attempt == 1:
             await hold.wait()
         return "done"
@@ -248,8 +251,7 @@ async def test_two_processes_that_find_the_same_lost_runs_share_them(
     await lost.open()
     runs = [await lost.start("go", thread=f"t{n}") for n in range(30)]
     async with asyncio.timeout(30):
-        while len(entered) < 30:
-            await asyncio.sleep(0.01)
+        await all_in.wait()
     await kill(lost)
     first, second = await asyncio.gather(*(opened(use(work), "done", tools=(work,), timing=QUICK) for _ in range(2)))
     views = [await ended(second if n % 2 else first, run.id) for n, run in enumerate(runs)]

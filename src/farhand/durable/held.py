@@ -10,6 +10,7 @@ import logging
 from typing import Protocol
 
 from farhand.core.errors import FarhandError, IllegalChange, RunRefused, StoreAway
+from farhand.core.events import Recovered
 from farhand.durable.record import Revived, Toolsets, make_rest, make_write
 from farhand.durable.reply import Reply
 from farhand.runner.driver import Change, Driver
@@ -241,11 +242,16 @@ class Held:
             assert ours[0].change.before is not None
             self.driver.rewind(ours[0].change.before, self.row.seq)
         known, self.row = self.row.version, revived.row
-        for version, event in revived.changes:
-            if version > known:
-                self.driver.accept(event)
-                if ours and ours[0].change.event == event:  # a write of ours that was in doubt
-                    ours.pop(0).end()
+        news = [event for version, event in revived.changes if version > known]
+        first = ours[0].change.event if ours else None
+        if news and type(first) is Recovered and news[0] != first:
+            # It was not taken up yet, and nobody has acted on the news: they are recovered with everything else.
+            self.driver.rewind(revived.run, revived.row.seq)
+            news.clear()
+        for event in news:
+            self.driver.accept(event)
+            if ours and ours[0].change.event == event:  # a write of ours that was in doubt
+                ours.pop(0).end()
         for step in ours:
             try:
                 self.driver.finish(step.change.event)

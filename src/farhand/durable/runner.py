@@ -15,7 +15,7 @@ from farhand.core.background import news_of
 from farhand.core.call import Call as Record
 from farhand.core.call import Outcome
 from farhand.core.definition import Approval
-from farhand.core.errors import StartConflict, ThreadBusy, UnknownCall, UsageError
+from farhand.core.errors import RunRefused, StartConflict, ThreadBusy, UnknownCall, UsageError
 from farhand.core.events import Event, Memory, Noted, Started
 from farhand.core.failure import Failure
 from farhand.core.messages import Message
@@ -25,7 +25,7 @@ from farhand.core.updates import Update
 from farhand.durable.handle import StoredRun
 from farhand.durable.held import Moved
 from farhand.durable.record import Revived, read_messages
-from farhand.durable.replica import Replica
+from farhand.durable.replica import Decide, Replica
 from farhand.durable.timing import Timing
 from farhand.places.values import dump, dump_result
 from farhand.runner.clock import Clock
@@ -108,11 +108,11 @@ class Runner:
         """
         name = agent or self._default
         clock = self._replica.clock
+        request = _request(name, thread or "", message, tools) if key else ""
         thread = thread or clock.new_id()
-        request = _request(name, thread, message, tools) if key else ""
         while True:
             if key and (row := await self.store.run_under(principal, key)) is not None:
-                return await self._same(row, request, thread)
+                return await self._same(row, request)
             known = await self._free(thread, principal, busy)
             started = await self._started(name, message, tools, principal, thread, known)
             row = RunRow(
@@ -270,7 +270,7 @@ class Runner:
         call_ids = [*(decisions or {}), *results]
         if not call_ids:
             return ()
-        repeated = await self._replica.say(await self._run_of(call_ids[0]), partial(_in_turn, asked))
+        repeated = await self._say_of(await self._run_of(call_ids[0]), principal, partial(_in_turn, asked))
         return tuple(Receipt(call_id, said) for call_id, said in zip(call_ids, repeated, strict=True))
 
     async def cancel_call(self, call_id: str, reason: str = "", *, principal: str = LOCAL) -> Receipt:
@@ -283,7 +283,7 @@ class Runner:
         def decide(state: Run, now: int) -> Sequence[Event | None]:
             return [answers.cancel_run(state, principal, at=now, reason=reason)]
 
-        [repeated] = await self._replica.say(run, decide)
+        [repeated] = await self._say_of(run, principal, decide, "there is no such run")
         return not repeated
 
     async def forget(self, *, principal: str = LOCAL) -> None:
@@ -296,8 +296,22 @@ class Runner:
         def decide(run: Run, now: int) -> Sequence[Event | None]:
             return [say(run, principal, call_id, at=now)]
 
-        [repeated] = await self._replica.say(await self._run_of(call_id), decide)
+        [repeated] = await self._say_of(await self._run_of(call_id), principal, decide)
         return Receipt(call_id, repeated)
+
+    async def _say_of(
+        self, run: str, principal: str, decide: Decide, unknown: str = "there is no such call"
+    ) -> Sequence[bool]:
+        """A stranger is told just what he is told of a run that is not there, also of one that was put aside."""
+        try:
+            return await self._replica.say(run, decide)
+        except UnknownCall:
+            raise UnknownCall(unknown) from None
+        except RunRefused:
+            stored = await self.store.load(run)
+            if stored is None or stored.run.principal != principal:
+                raise UnknownCall(unknown) from None
+            raise
 
     async def _run_of(self, call_id: str) -> str:
         run = await self.store.run_of(call_id)
@@ -366,10 +380,11 @@ class Runner:
         rows = await self.store.memories(started.principal)
         return structs.replace(started, memory=tuple(Memory(row.pin, row.allow, row.arguments_hash) for row in rows))
 
-    async def _same(self, row: RunRow, request: str, thread: str) -> StoredRun[Any]:
-        if row.request != request:
+    async def _same(self, row: RunRow, request: str) -> StoredRun[Any]:
+        thread = await self.store.thread(row.thread)
+        if row.request != request or thread is None:
             raise StartConflict("another run was started under this key")
-        return self._handle(row, thread)
+        return self._handle(row, thread.name)
 
     def _handle(self, row: RunRow, thread: str) -> StoredRun[Any]:
         return StoredRun(self._replica, row.id, thread=thread, key=row.thread, agent=row.agent, seq=row.seq)
