@@ -1,0 +1,1 @@
+"""Models of what Farhand promises, and the programs that check them."""
