@@ -2,11 +2,14 @@
 
 import argparse
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from bench import cases, machine, table
-from bench.environment import BARE, OURS, System, peers
+from bench.durable import tables as durable_tables
+from bench.durable.session import Session
+from bench.environment import BARE, OURS, OURS_KEPT, System, peers
 from bench.passes import Pass, Results
 
 
@@ -14,21 +17,25 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Farhand beside its peers, in one pass.")
     parser.add_argument("--quick", action="store_true", help="fewer repeats and two rounds")
     parser.add_argument("--rounds", type=int, help="how often each case is measured (default 3, quick 2)")
-    parser.add_argument(
-        "--only", type=names(cases.NAMES), default=cases.NAMES, metavar="CASE,…", help=", ".join(cases.NAMES)
-    )
+    known_cases = f"{', '.join(cases.NAMES)}, or durable for the last three"
+    parser.add_argument("case", nargs="*", type=names(cases.NAMES), help=f"which to measure: {known_cases}")
+    parser.add_argument("--only", type=names(cases.NAMES), metavar="CASE,…", help="the same, separated by commas")
     known = tuple(peer.key for peer in peers())
     parser.add_argument("--peers", type=names(known), default=known, metavar="PEER,…", help=", ".join(known))
     parser.add_argument("--no-peers", action="store_true", help="Farhand and the floor only")
     parser.add_argument("--json", type=Path, metavar="FILE", help="append one JSON line a case and system")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    named = [*(name for given in arguments.case for name in given), *(arguments.only or ())]
+    arguments.only = tuple(named) or cases.NAMES
+    return arguments
 
 
 def names(known: tuple[str, ...]) -> Any:
-    """A comma-separated list of known names."""
+    """A comma-separated list of known names; a group stands for all of its."""
 
     def parse(text: str) -> tuple[str, ...]:
-        given = tuple(name for name in text.split(",") if name)
+        groups = cases.GROUPS if known is cases.NAMES else {}
+        given = tuple(each for name in text.split(",") if name for each in groups.get(name, (name,)))
         unknown = [name for name in given if name not in known]
         if unknown:
             raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; known: {', '.join(known)}")
@@ -58,13 +65,14 @@ def show(title: str, text: str) -> None:
     print(f"\n{title}\n{'-' * len(title)}\n{text}", flush=True)
 
 
-def introduce(session: Pass, systems: list[System], record: Record) -> None:
+def introduce(systems: list[System], record: Record) -> None:
     """Print what the figures depend on."""
     facts = machine.facts()
     for name, value in facts.items():
         print(f"{name:8} {value}")
-    print(f"{'peers':8} " + (", ".join(pin for system in systems for pin in system.requires) or "none"))
-    record.add("pass", {**facts, "load": machine.load(), "versions": session.versions()})
+    pins = dict.fromkeys(pin for system in systems for pin in system.requires)
+    print(f"{'peers':8} " + (", ".join(pins) or "none"))
+    record.add("pass", {**facts, "load": machine.load()})
 
 
 def measure(session: Pass, arguments: argparse.Namespace, record: Record) -> None:
@@ -89,18 +97,51 @@ def measure(session: Pass, arguments: argparse.Namespace, record: Record) -> Non
         record.add_results("import", results)
 
 
+def measure_durable(session: Session, arguments: argparse.Namespace, record: Record) -> None:
+    """The same for runs that are kept."""
+    quick = arguments.quick
+    disks = session.disks()
+    print(f"\n{durable_tables.disks(disks)}", flush=True)
+    record.add("disks", disks)
+    if "trips" in arguments.only:
+        seconds = cases.TRIP_SECONDS_QUICK if quick else cases.TRIP_SECONDS
+        rounds = arguments.rounds or (1 if quick else 2)
+        for clients, results in session.trips(cases.CLIENTS, seconds, rounds).items():
+            title = f"durable round trip, {clients} at a time, ms ({seconds:.0f} s each, better of {rounds} rounds)"
+            show(title, durable_tables.trips(clients, results))
+            for row, result in results.items():
+                record.add("trips", {"system": row.system.key, "store": row.store, "clients": clients, **result})
+    if "replicas" in arguments.only:
+        repeats = cases.REPLICAS_QUICK if quick else cases.REPLICAS
+        results = session.replicas(repeats)
+        title = f"two replicas on one PostgreSQL: answer until the model is asked again, ms (n = {repeats})"
+        show(title, durable_tables.replicas(results, repeats))
+        record.add("replicas", results)
+    if "paused" in arguments.only:
+        results = session.paused(cases.PAUSED)
+        show(f"{cases.PAUSED:,} paused runs", durable_tables.paused(results))
+        record.add("paused", results)
+    record.add("versions", session.versions())
+
+
 def main() -> None:
     arguments = options()
-    systems = [BARE, OURS, *(peer for peer in peers() if peer.key in arguments.peers and not arguments.no_peers)]
+    chosen = [peer for peer in peers() if peer.key in arguments.peers and not arguments.no_peers]
+    durable = set(arguments.only) & set(cases.DURABLE)
+    heart = set(arguments.only) - durable
+    systems = [BARE, OURS, *(peer for peer in chosen if not peer.stores)] if heart else []
+    keepers = [OURS_KEPT, *(peer for peer in chosen if peer.stores)] if durable else []
+    record = Record(arguments.json)
     with machine.lock():
         before = machine.load()
-        session = Pass(systems, with_workers=set(arguments.only) != {"import"})
-        try:
-            record = Record(arguments.json)
-            introduce(session, systems, record)
-            measure(session, arguments, record)
-        finally:
-            session.close()
+        introduce([*systems, *keepers], record)
+        if heart:
+            with closing(Pass(systems, with_workers=heart != {"import"})) as session:
+                record.add("versions", session.versions())
+                measure(session, arguments, record)
+        if durable:
+            with closing(Session(keepers)) as session:
+                measure_durable(session, arguments, record)
         after = machine.load()
     noisy = max(before, after) > machine.NOISY_LOAD
     print(f"\nload before {before:.2f}, after {after:.2f}" + (": NOISY, other work was running" if noisy else ""))

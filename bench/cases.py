@@ -29,4 +29,17 @@ DEFINITIONS_BAR = 2.0  # cached ÷ parsing, at most
 IMPORT_ROUNDS, IMPORT_ROUNDS_QUICK = 12, 4
 IMPORT_MS_BAR, IMPORT_DISTRIBUTIONS_BAR = 150.0, 8
 DUPLICATES_EXPECTED = {"model_calls": 2, "effects": 1}
-NAMES = ("turn", "pause", "stream", "duplicates", "definitions", "import")
+
+TRIP_SECONDS, TRIP_SECONDS_QUICK = 3.0, 1.0
+MANY_CLIENTS = 50
+CLIENTS = (1, MANY_CLIENTS)
+DISK_MS = 0.2
+TRIP_MS_BAR, RATE_BAR, POSTGRES_BAR = 2.0, 1500, 2.0  # at DISK_MS; round trips a second; SQLite ÷ PostgreSQL, at most
+REPLICAS, REPLICAS_QUICK = 200, 50
+REPLICAS_MS_BAR = 5.0
+PAUSED = 10_000
+GROWTH_MB_BAR, FIRST_REPLY_S_BAR = 10.0, 1.0
+
+DURABLE = ("trips", "replicas", "paused")
+NAMES = ("turn", "pause", "stream", "duplicates", "definitions", "import", *DURABLE)
+GROUPS = {"durable": DURABLE}

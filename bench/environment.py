@@ -28,21 +28,38 @@ class System:
     file: Path
     requires: tuple[str, ...] = ()
     statement: str = ""
+    stores: tuple[str, ...] = ()
+    """Where it keeps its runs; who names none takes part in the cases that keep nothing."""
+    extra: str = ""
 
     @property
     def is_peer(self) -> bool:
-        return self.key not in ("bare", "farhand")
+        return bool(self.requires)
 
 
 BARE = System("bare", "bare loop (floor)", ROOT / "bench/peers/bare.py")
 OURS = System("farhand", "Farhand", ROOT / "bench/ours.py", statement="from farhand import Agent, tool")
+OURS_KEPT = System(
+    "farhand_durable",
+    "Farhand",
+    ROOT / "bench/durable/ours.py",
+    stores=("SQLite FULL", "SQLite NORMAL", "PostgreSQL"),
+    extra="[postgres]",
+)
 
 
 def peers() -> list[System]:
     """The peers of `peers.toml`, in its order."""
     table = tomllib.loads((ROOT / "bench/peers.toml").read_text())
     return [
-        System(key, entry["title"], ROOT / f"bench/peers/{key}.py", tuple(entry["requires"]), entry["import"])
+        System(
+            key,
+            entry["title"],
+            ROOT / f"bench/peers/{key}.py",
+            tuple(entry["requires"]),
+            entry.get("import", ""),
+            tuple(entry.get("stores", ())),
+        )
         for key, entry in table.items()
     ]
 
@@ -62,13 +79,13 @@ def prepare(system: System) -> Path:
     if system.is_peer:
         run([str(python), "-m", "pip", "install", "-q", *system.requires])
     else:
-        install_ours(python)
+        install_ours(python, system.extra)
     subprocess.run([str(python), "-m", "compileall", "-q", str(home / "lib")], capture_output=True)
     stamp.write_text(wanted)
     return python
 
 
-def install_ours(python: Path) -> None:
+def install_ours(python: Path, extra: str) -> None:
     """`pip install .` of a copy, so that the build leaves nothing behind in the checkout and finds nothing stale."""
     with tempfile.TemporaryDirectory() as folder:
         for name in SOURCES:
@@ -78,7 +95,7 @@ def install_ours(python: Path) -> None:
                 shutil.copytree(source, Path(folder) / name, ignore=unwanted)
             else:
                 shutil.copy(source, folder)
-        run([str(python), "-m", "pip", "install", "-q", "."], cwd=folder)
+        run([str(python), "-m", "pip", "install", "-q", f".{extra}"], cwd=folder)
 
 
 def fingerprint(system: System) -> str:

@@ -43,7 +43,7 @@ class Pass:
 
     def duplicates(self) -> Results:
         """Once is enough: it is a count."""
-        asked = {s: w.ask("duplicates", 1, 0, 1) for s, w in self.workers.items() if s.key != "bare"}
+        asked = {s: w.ask("duplicates") for s, w in self.workers.items() if s.key != "bare"}
         return self.complete(asked)
 
     def definitions(self, quick: bool) -> Results:
@@ -63,7 +63,7 @@ class Pass:
         return {system.key: worker.versions for system, worker in self.workers.items()}
 
     def ask(self, system: System, case: Case, quick: bool) -> dict[str, Any]:
-        return self.workers[system].ask(case.name, case.count(quick), case.warmups, case.per)
+        return self.workers[system].ask(case.name, repeats=case.count(quick), warmups=case.warmups, per=case.per)
 
     def complete(self, results: Results) -> Results:
         """Add whoever could not take part; nobody is dropped in silence."""

@@ -34,10 +34,10 @@ class Worker:
             raise UnavailableError(ready["error"])
         self.versions = ready["versions"]
 
-    def ask(self, case: str, repeats: int, warmups: int, per: int) -> dict[str, Any]:
+    def ask(self, case: str, **how: Any) -> dict[str, Any]:
         """Run one case; an error is an answer too."""
         assert self.process.stdin is not None
-        request = {"case": case, "repeats": repeats, "warmups": warmups, "per": per}
+        request = {"case": case, **how}
         try:
             self.process.stdin.write(json.dumps(request) + "\n")
             self.process.stdin.flush()

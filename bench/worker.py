@@ -3,6 +3,7 @@
 Started as `python -I bench/worker.py <peer file>`. One JSON object a line: `{"case", "repeats", "warmups", "per"}` in,
 a summary in microseconds, or `{"error": …}`, out. A peer file has one `async def` without arguments per case, which
 asserts its own answer. A case that is a dict of such functions is measured part by part; `duplicates` returns counts.
+`trips` measures itself: it gets whatever else was asked, and returns its summary.
 """
 
 import asyncio
@@ -22,6 +23,7 @@ from types import ModuleType
 from typing import Any
 
 Body = Callable[[], Awaitable[object]]
+WHOLE = ("duplicates", "trips")
 
 
 async def measure(body: Body, repeats: int, warmups: int, per: int) -> dict[str, float]:
@@ -47,16 +49,16 @@ async def measure(body: Body, repeats: int, warmups: int, per: int) -> dict[str,
     }
 
 
-async def run_case(module: ModuleType, case: str, repeats: int, warmups: int, per: int) -> dict[str, Any]:
+async def run_case(module: ModuleType, case: str, **how: Any) -> dict[str, Any]:
     """Run one case of a peer file."""
     body = getattr(module, case, None)
     if body is None:
         return {"error": getattr(module, "MISSING", {}).get(case, "no such case in this peer's file")}
-    if case == "duplicates":
-        return await body()
+    if case in WHOLE:
+        return await body(**how)
     if isinstance(body, dict):
-        return {"parts": {name: await measure(part, repeats, warmups, per) for name, part in body.items()}}
-    return await measure(body, repeats, warmups, per)
+        return {"parts": {name: await measure(part, **how) for name, part in body.items()}}
+    return await measure(body, **how)
 
 
 def load(path: Path) -> ModuleType:
