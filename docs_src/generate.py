@@ -21,6 +21,7 @@ from farhand.core.errors import FarhandError, ToolError
 from farhand.core.limits import Limits
 from farhand.core.run import Phase
 from farhand.core.step import ACCEPTS
+from farhand.durable import Timing
 from farhand.tool import Settings
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -120,6 +121,13 @@ def limits() -> str:
     return table(["limit", "default", "meaning"], rows)
 
 
+def timing() -> str:
+    """How often a runner looks."""
+    texts = texts_of_fields(Timing)
+    rows = ([f"`{field.name}`", shown(field.default), texts[field.name]] for field in structs.fields(Timing))
+    return table(["`Timing(…)`", "default", "meaning"], rows)
+
+
 def admission_limits() -> str:
     """The limits of definitions, in the three profiles."""
     texts = texts_of_fields(AdmissionLimits)
@@ -208,6 +216,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "run phases": run_phases,
     "limits": limits,
     "admission limits": admission_limits,
+    "timing": timing,
     "tool settings": tool_settings,
     "updates": update_table,
     "events": lambda: value_table(events.Event),

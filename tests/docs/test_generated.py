@@ -11,9 +11,12 @@ import pytest
 
 from docs_src.generate import MARKED, PARTS, renewed
 from farhand import Agent, LiveRun
+from farhand.cli.store import store
 from farhand.core.errors import FarhandError, ToolError
 from farhand.core.limits import Limits
 from farhand.core.updates import Update
+from farhand.durable import Runner, StoredRun, Thread
+from farhand.stores.base import Store
 from farhand.tool import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -70,6 +73,24 @@ def test_every_parameter_of_an_agent_and_every_member_of_a_run_is_documented() -
     text = page("runs.md")
     assert [name for name in parameters if f"| `{name}` |" not in text] == []
     assert [name for name in members if not re.search(rf"`(await |async for update in )?{name}\b", text)] == []
+
+
+def test_every_verb_and_parameter_of_a_runner_is_documented() -> None:
+    text = page("durable.md")
+    verbs = [name for name in vars(Runner) if not name.startswith("_")]
+    assert [name for name in verbs if not re.search(rf"`(await )?(runner|office)\.{name}\(", text)] == []
+    parameters = [*inspect.signature(Runner.start).parameters, *inspect.signature(Runner.__init__).parameters]
+    assert [name for name in parameters if f"`{name}`" not in text and f"`*{name}`" not in text] == ["self", "self"]
+    of_run = [name for name in vars(StoredRun) if not name.startswith("_")]
+    assert [name for name in of_run if not re.search(rf"`(await |async for update in )?run\.{name}\b", text)] == []
+    assert [name for name in Thread.__struct_fields__ if f"`{name}`" not in text] == []
+
+
+def test_every_method_of_a_store_and_every_command_for_stores_is_documented() -> None:
+    methods = [name for name in vars(Store) if not name.startswith("_")]
+    assert [name for name in methods if f"`{name}`" not in page("stores.md")] == []
+    commands = [name for name in store if not name.startswith("-")]
+    assert [name for name in commands if f"`farhand store {name} URL" not in page("durable.md")] == []
 
 
 def test_every_failure_code_is_documented_and_every_documented_one_exists() -> None:
