@@ -70,7 +70,7 @@ THREAD = "SELECT id, owner, name, run, seq, said, created, updated FROM threads 
 SNAPSHOT = "SELECT version, body FROM snapshots WHERE run = ?"
 TAIL = """
 SELECT thread, run, version, count, seq, said, events, updates, messages, toolset, format, at
-FROM log WHERE thread = ? AND seq <= ? ORDER BY seq DESC, version DESC
+FROM log WHERE thread = ? AND seq <= ? ORDER BY seq DESC, run DESC, version DESC
 """
 MESSAGES = "SELECT messages FROM log WHERE thread = ? AND said <= ? AND length(messages) > 0 ORDER BY seq, said"
 LOG = """

@@ -65,7 +65,8 @@ create table farhand.log (
     toolset text collate "C" not null,
     format integer not null,
     at bigint not null,
-    primary key (thread, seq, version)
+    -- A commit that told nothing has the number of the one before it, also if that was another run's.
+    primary key (thread, seq, run, version)
 ) with (toast_tuple_target = 4080);
 
 create index log_toolset on farhand.log (toolset) where toolset <> '';

@@ -59,7 +59,8 @@ CREATE TABLE log (
     updates BLOB NOT NULL,
     events BLOB NOT NULL
 );
-CREATE UNIQUE INDEX log_place ON log (thread, seq, version);
+-- A commit that told nothing has the number of the one before it, also if that was another run's.
+CREATE UNIQUE INDEX log_place ON log (thread, seq, run, version);
 CREATE INDEX log_toolset ON log (toolset) WHERE toolset <> '';
 
 CREATE TABLE calls (
