@@ -20,6 +20,13 @@ FarhandError
 ├── ThreadBusy              the thread has an open run, and this start does not take its place
 ├── StartConflict           another run was started under this key
 ├── RunRefused              a stored run that this version cannot read; nothing is guessed at
+├── NotAuthenticated        nobody is known by the credentials that were sent
+├── NotAllowed              whoever asks may not do this
+├── NotFound                there is nothing at this address
+├── TooMuch                 more than this principal may; try again later
+├── TooLarge                a body above its limit
+├── ServerFailed            the server failed, or said something that cannot be read
+├── ConnectionLost          the server cannot be reached just now, or the connection broke
 └── StoreError              the store cannot be used as it is
     ├── StoreAway           it cannot be reached or written just now; try again
     └── StoreVersion        its tables are of another version
@@ -52,6 +59,10 @@ class InvalidInput(UsageError):
     """Input, settings or a stored run that cannot be read."""
 
     code = "invalid_input"
+
+    def __init__(self, message: str, problems: tuple[Any, ...] = ()) -> None:
+        super().__init__(message)
+        self.problems = problems
 
 
 class UnknownModel(UsageError):
@@ -155,6 +166,53 @@ class RunRefused(FarhandError):
     """A stored run that cannot be read; it was put aside, and nothing is guessed at."""
 
     code = "run_refused"
+
+
+class NotAuthenticated(FarhandError):
+    """Nobody is known by the credentials that were sent, or none were sent."""
+
+    code = "not_authenticated"
+
+
+class NotAllowed(FarhandError):
+    """Whoever asks is known, and may not do this."""
+
+    code = "not_allowed"
+
+
+class NotFound(FarhandError):
+    """There is nothing at this address."""
+
+    code = "not_found"
+
+
+class TooMuch(FarhandError):
+    """More than this principal may have at once, or in this time."""
+
+    code = "too_much"
+
+    def __init__(self, message: str, *, retry_after: float) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        """Seconds."""
+
+
+class TooLarge(FarhandError):
+    """A body above its limit; it was not read."""
+
+    code = "too_large"
+
+
+class ServerFailed(FarhandError):
+    """The server failed, or said something that cannot be read."""
+
+    code = "server_failed"
+
+
+class ConnectionLost(FarhandError):
+    """The server cannot be reached just now, or the connection broke; what was asked may or may not have happened."""
+
+    code = "connection_lost"
 
 
 class StoreError(FarhandError):
