@@ -1,1 +1,1 @@
-"""Wire formats: bytes to values and values to bytes. They translate and decide nothing; `asgi` and `client` carry them."""
+"""Wire formats: bytes to values and values to bytes. They translate and decide nothing; `asgi` and `client` carry."""

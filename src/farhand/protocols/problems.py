@@ -49,25 +49,35 @@ class Kind(Struct, frozen=True):
 
 
 KINDS: Mapping[type[FarhandError], Kind] = {
-    InvalidToolDefinitions: Kind(422, "Tool definitions were refused", "Change what `problems` names and send all again."),
+    InvalidToolDefinitions: Kind(
+        422, "Tool definitions were refused", "Change what `problems` names and send all again."
+    ),
     DuplicateToolName: Kind(409, "A tool of this name is there already", "Give your tool another name."),
     InvalidInput: Kind(422, "The request cannot be read", "Compare it with the schema in /v1/openapi.json."),
     UsageError: Kind(422, "This cannot be asked for", "Compare the request with the documentation."),
-    NotAuthenticated: Kind(401, "Nobody is known by these credentials", "Send `Authorization: Bearer` and a valid token."),
+    NotAuthenticated: Kind(
+        401, "Nobody is known by these credentials", "Send `Authorization: Bearer` and a valid token."
+    ),
     NotAllowed: Kind(403, "You may not do this", "Ask whoever runs the server for the scope that `detail` names."),
     NotFound: Kind(404, "There is nothing here", "See /v1/openapi.json for what there is."),
     UnknownCall: Kind(404, "There is no such thing for you", "Check the id, and whose token you send."),
     AnswerConflict: Kind(409, "Somebody else was first", "Nothing is to be done; watch the thread to see what counts."),
     NotExpected: Kind(409, "Nothing waits for this", "Look at the state of the call first."),
     CallGone: Kind(410, "The call has ended", "Nothing is to be done; `outcome` says how it ended."),
-    InvalidAnswer: Kind(422, "The value does not fit", "Mend what `problems` names and answer again; the call is still open."),
+    InvalidAnswer: Kind(
+        422, "The value does not fit", "Mend what `problems` names and answer again; the call is still open."
+    ),
     RefusedAnswer: Kind(409, "This does not count", "Look at the state of the call first."),
-    ThreadBusy: Kind(409, "The thread has an open run", 'Wait for its end, cancel it, or start with `"busy": "replace"`.'),
+    ThreadBusy: Kind(
+        409, "The thread has an open run", 'Wait for its end, cancel it, or start with `"busy": "replace"`.'
+    ),
     StartConflict: Kind(409, "Another run was started under this key", "Use a new key for a new run."),
     TooMuch: Kind(429, "That is more than you may", "Wait for as long as `retry_after` says."),
     TooLarge: Kind(413, "The body is too large", "Send less at once; `detail` names the limit."),
     RunRefused: Kind(409, "This version cannot read the run", "Whoever runs the server: `farhand store check`."),
-    StoreVersion: Kind(503, "The server's store is of another version", "Whoever runs the server: `farhand store migrate`."),
+    StoreVersion: Kind(
+        503, "The server's store is of another version", "Whoever runs the server: `farhand store migrate`."
+    ),
     StoreAway: Kind(503, "The server cannot reach its store", "Send the same again in a moment."),
     StoreError: Kind(503, "The server cannot use its store", "Whoever runs the server: see its log."),
     ServerFailed: Kind(500, "The server has failed", "Whoever runs the server: the log has `detail`'s number."),
@@ -142,7 +152,7 @@ def exception(problem: ProblemDetails) -> FarhandError:
 
 def _with_problems(made: type[Any], text: str, problems: tuple[Problem, ...]) -> FarhandError:
     """The text is the server's, whatever the class would make of the problems."""
-    error = made.__new__(made)
+    error: Any = made.__new__(made)
     Exception.__init__(error, text)
     error.problems = problems
     return error

@@ -1,0 +1,603 @@
+"""The native protocol: what may be asked (`ENDPOINTS`), what is sent with it, and what comes back. JSON throughout.
+
+Values only: `asgi` answers the requests, `client` makes them. Fields that are not known are passed over, so that older
+and newer programs understand each other; what a client cannot do without it names in `requires`.
+"""
+
+from typing import Any, Literal, TypeAlias
+
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from farhand.core.call import CallState, Outcome
+from farhand.core.definition import Place
+from farhand.core.failure import Failure
+from farhand.core.messages import Message, Part
+from farhand.core.pieces import Usage
+from farhand.core.updates import Update
+
+PREFIX = "/v1"
+CAPABILITIES = frozenset({"claims", "targets", "background", "provider", "socket", "edits", "remember"})
+"""What `RunRequest.requires` may name."""
+
+MAX_ID = 128
+"""Characters of an id in a path, and of whatever a client calls itself or its threads."""
+
+_NONE = Raw(b"[]")
+_NULL = Raw(b"null")
+
+
+# What is sent
+
+
+class RunRequest(Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """Begin a run with what the user says."""
+
+    input: str | tuple[Part, ...]
+    """Text, or parts: `text`, `json`, `binary`."""
+    agent: str = ""
+    """By name; the server's first one if it is left out."""
+    tools: Raw = _NONE
+    """Definitions of the client's own tools, plain or as `{"type": "function", "function": …}`."""
+    client: str = ""
+    """The client that the answering stream belongs to; see `offers`."""
+    offers: tuple[str, ...] | None = None
+    """Tools that this client runs for as long as the stream is open; `*` is all. Left out: those in `tools`."""
+    target: str = ""
+    """The one client that may take up the calls of this run."""
+    wait: Literal["held", "turn"] = "held"
+    """`held`: the stream stays open until the run has ended, and clients are expected to be there. `turn`: the stream
+    ends when the run waits, and whoever answers comes back later."""
+    key: str = ""
+    """The client's own name for the run. Sent again, it gives the same run and begins no other."""
+    busy: Literal["replace", "refuse"] = "replace"
+    """What becomes of a run that is still open in the thread: it is called off, or this one is refused."""
+    requires: tuple[str, ...] = ()
+    """Capabilities without which the client cannot work."""
+
+
+class ClaimRequest(Struct, kw_only=True, frozen=True):
+    """Take a call up, so that no other client works on it."""
+
+    client: str
+
+
+class ProgressRequest(Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """How far the work on a call is."""
+
+    value: Any
+    name: str = "progress"
+    client: str = ""
+    attempt: int | None = None
+
+
+class ToolFailure(Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """What went wrong, for the model to read."""
+
+    message: str
+    code: str = "tool_failed"
+    path: str = ""
+    retryable: bool = True
+    details: Any = None
+
+
+class ResultRequest(Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """A client's answer to its call: exactly one of `result`, `content`, `error` and `accepted`."""
+
+    result: Raw | UnsetType = UNSET
+    """Any JSON value; `null`, `false`, `0` and `""` are results like any other."""
+    content: tuple[Part, ...] | UnsetType = UNSET
+    """The same in parts, for texts beside images and files."""
+    error: ToolFailure | UnsetType = UNSET
+    accepted: str | UnsetType = UNSET
+    """Work goes on in the background; a note about it. The run goes on, `report` says later how it ended."""
+    client: str = ""
+    """Who answers; while another client has taken the call up, that is a conflict."""
+    attempt: int | None = None
+    """The attempt that this is the answer to; an older one does not count."""
+
+
+class ReportRequest(Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """How work in the background has ended."""
+
+    outcome: Literal["ok", "failed", "cancelled", "unknown"] = "ok"
+    result: Raw = _NULL
+    message: str = ""
+
+
+class Decision(Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """A person's yes or no."""
+
+    approved: bool
+    arguments: Raw | UnsetType = UNSET
+    """With a yes: arguments that take the place of the model's."""
+    payload: Any = None
+    """With a yes: something for the tool to know."""
+    reason: str = ""
+    """With a no: what the model is told."""
+    remember: Literal["tool", "arguments"] | None = None
+    """Decide alike from now on: for this tool as it is defined now, or for it with these arguments."""
+    shown: str | None = None
+    """The `arguments_hash` of what the person saw."""
+
+
+class AnswersRequest(Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """Several results and decisions about calls of one run, by call id: all of them count, or none."""
+
+    results: dict[str, Raw] = field(default_factory=dict[str, Raw])
+    decisions: dict[str, Decision] = field(default_factory=dict[str, Decision])
+
+
+class CancelRequest(Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """Why something is called off; the model is told."""
+
+    reason: str = ""
+
+
+class ProviderRequest(Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """Offer tools to every thread of yours for as long as the answering stream is open."""
+
+    client: str
+    tools: Raw = _NONE
+    """Definitions of the provider's own; runs that begin meanwhile have them."""
+    offers: tuple[str, ...] = ()
+    """Tools of the server's that this provider runs as well; `*` is all."""
+
+
+# What comes back
+
+
+class RunHandle(Struct, kw_only=True, frozen=True):
+    """A run that was begun."""
+
+    run_id: str
+    thread_id: str
+    seq: int
+    """Number of the last update before it: watch the thread from here."""
+
+
+class CallView(Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """One call as it stands."""
+
+    id: str
+    run_id: str
+    thread_id: str
+    tool: str
+    state: CallState
+    place: Place
+    turn: int
+    attempt: int
+    arguments: str
+    """JSON text, as the tool gets it."""
+    arguments_hash: str = ""
+    """While a person has to decide: what `Decision.shown` is compared with."""
+    deadline: int | None = None
+    held_by: str = ""
+    """The client that has taken it up."""
+    outcome: Outcome | None = None
+    result: Raw = _NULL
+    failure: Failure | None = None
+    created: int = 0
+
+
+class RunView(Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """One run as it stands."""
+
+    id: str
+    thread_id: str
+    agent: str
+    state: str
+    """`running`, `ready`, `waiting`, `refused`, or how it ended."""
+    seq: int
+    created: int
+    updated: int
+    output: str = ""
+    failure: Failure | None = None
+    usage: Usage | None = None
+    calls: tuple[CallView, ...] = ()
+    why: str = ""
+    """Why it was put aside."""
+
+
+class ThreadView(Struct, kw_only=True, frozen=True):
+    """A conversation as it stands; the calls are those that wait for a client or a person."""
+
+    id: str
+    seq: int
+    run_id: str
+    messages: tuple[Message, ...]
+    calls: tuple[CallView, ...]
+
+
+class UpdatePage(Struct, kw_only=True, frozen=True):
+    """Stored updates. With `more` there are others after the last of these."""
+
+    updates: tuple[Raw, ...]
+    seq: int
+    more: bool
+
+
+class RunList(Struct, kw_only=True, frozen=True):
+    """Runs, newest first."""
+
+    runs: tuple[RunView, ...]
+
+
+class CallList(Struct, kw_only=True, frozen=True):
+    """Calls that wait for a client or a person, oldest first."""
+
+    calls: tuple[CallView, ...]
+
+
+class Receipt(Struct, kw_only=True, frozen=True):
+    """It counts; `repeated` if it had been said before."""
+
+    call_id: str
+    repeated: bool = False
+
+
+class Receipts(Struct, kw_only=True, frozen=True):
+    """All of it counts."""
+
+    receipts: tuple[Receipt, ...]
+
+
+class Claimed(Struct, kw_only=True, frozen=True):
+    """The call is yours to work on."""
+
+    call_id: str
+    attempt: int
+    arguments: str
+    deadline: int | None
+    repeated: bool = False
+
+
+class Cancelled(Struct, kw_only=True, frozen=True):
+    """It is called off; `repeated` if it had ended before."""
+
+    repeated: bool = False
+
+
+class ToolView(Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """A tool of an agent's."""
+
+    name: str
+    description: str
+    parameters: Raw
+    output: Raw = _NULL
+    agent: str = ""
+    place: Place = Place.SERVER
+    approval: str = "never"
+    effect: str = "once"
+    title: str | None = None
+    version: str | None = None
+    deprecated: str | None = None
+    tags: tuple[str, ...] = ()
+    pin: str = ""
+
+
+class ToolList(Struct, kw_only=True, frozen=True):
+    """The tools of the server's agents."""
+
+    tools: tuple[ToolView, ...]
+
+
+class ServerView(Struct, kw_only=True, frozen=True):
+    """What this server is, and who you are to it."""
+
+    version: str
+    agents: tuple[str, ...]
+    capabilities: tuple[str, ...]
+    principal: str
+    scopes: tuple[str, ...]
+
+
+class Health(Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """Whether the server lives, or is ready to work."""
+
+    status: Literal["ok", "draining", "away"]
+    detail: str = ""
+
+
+# A provider's stream, and the socket
+
+
+class CallOffered(Struct, frozen=True, kw_only=True, tag="call-offered", tag_field="type"):
+    """To a provider: this call may be taken up."""
+
+    call: CallView
+    description: str = ""
+
+
+class CallWithdrawn(Struct, frozen=True, kw_only=True, tag="call-withdrawn", tag_field="type"):
+    """To a provider: this call has ended, is somebody else's, or is another attempt by now."""
+
+    call_id: str
+    attempt: int
+
+
+ProviderUpdate: TypeAlias = CallOffered | CallWithdrawn
+
+
+class SocketRequest(Struct, kw_only=True, frozen=True):
+    """One request over a socket, as it would be over HTTP. The answer bears its `id`."""
+
+    id: int | str
+    method: str
+    path: str
+    """After `/v1`, with its query."""
+    body: Raw = _NULL
+
+
+class SocketStop(Struct, kw_only=True, frozen=True):
+    """End a stream that was begun over this socket."""
+
+    stop: int | str
+
+
+class SocketAnswer(Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """The answer to a request; of one that begins a stream, the last frame."""
+
+    id: int | str
+    status: int
+    body: Raw = _NULL
+
+
+class SocketUpdates(Struct, kw_only=True, frozen=True):
+    """What a stream says, with the position after each update."""
+
+    id: int | str
+    updates: tuple[Raw, ...]
+    positions: tuple[str, ...]
+
+
+# What may be asked
+
+
+class Page(Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """Which part of a list."""
+
+    limit: int = 100
+
+
+class RunQuery(Page, kw_only=True, frozen=True, omit_defaults=True):
+    """Which runs."""
+
+    state: str = ""
+
+
+class CallQuery(Page, kw_only=True, frozen=True, omit_defaults=True):
+    """Which calls."""
+
+    thread: str = ""
+
+
+class WatchQuery(Page, kw_only=True, frozen=True, omit_defaults=True):
+    """From where on a thread is watched, and by whom."""
+
+    after: str = ""
+    """A position: the number of an update, or the id of an event of the stream. `Last-Event-ID` goes before it."""
+    client: str = ""
+    """The client that this stream belongs to."""
+    offers: str = ""
+    """Tools that it runs while the stream is open, separated by commas; `*` is all."""
+
+
+class Endpoint(Struct, kw_only=True, frozen=True):
+    """One thing that may be asked."""
+
+    name: str
+    method: str
+    path: str
+    does: str
+    scope: str
+    """What the principal has to be allowed; `public` is everybody."""
+    body: type | None = None
+    query: type | None = None
+    reply: type | None = None
+    status: int = 200
+    stream: Any = None
+    """The type of what is streamed to whoever accepts `text/event-stream`."""
+    refusals: tuple[str, ...] = ()
+    """Codes of errors that are its own, beside those that every endpoint may answer with."""
+
+
+_CALL = ("unknown_call", "conflict", "gone", "not_expected", "invalid_answer")
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        name="start-run",
+        method="POST",
+        path="/threads/{thread}/runs",
+        does="Begin a run",
+        scope="chat",
+        body=RunRequest,
+        reply=RunHandle,
+        status=202,
+        stream=Update,
+        refusals=("invalid_tools", "duplicate_tool_name", "thread_busy", "start_conflict"),
+    ),
+    Endpoint(
+        name="get-thread",
+        method="GET",
+        path="/threads/{thread}",
+        does="A conversation as it stands",
+        scope="chat",
+        reply=ThreadView,
+        refusals=("unknown_call",),
+    ),
+    Endpoint(
+        name="watch-thread",
+        method="GET",
+        path="/threads/{thread}/updates",
+        does="What happened in a thread after a position, and with a stream what happens",
+        scope="chat",
+        query=WatchQuery,
+        reply=UpdatePage,
+        stream=Update,
+    ),
+    Endpoint(
+        name="answer-calls",
+        method="POST",
+        path="/answers",
+        does="Several results and decisions at once",
+        scope="answer",
+        body=AnswersRequest,
+        reply=Receipts,
+        refusals=_CALL,
+    ),
+    Endpoint(
+        name="list-calls",
+        method="GET",
+        path="/calls",
+        does="Calls that wait for a client or a person",
+        scope="chat",
+        query=CallQuery,
+        reply=CallList,
+    ),
+    Endpoint(
+        name="get-call",
+        method="GET",
+        path="/calls/{call}",
+        does="A call as it stands",
+        scope="chat",
+        reply=CallView,
+        refusals=("unknown_call",),
+    ),
+    Endpoint(
+        name="claim-call",
+        method="POST",
+        path="/calls/{call}/claim",
+        does="Take a call up",
+        scope="answer",
+        body=ClaimRequest,
+        reply=Claimed,
+        refusals=_CALL,
+    ),
+    Endpoint(
+        name="tell-progress",
+        method="POST",
+        path="/calls/{call}/progress",
+        does="Say how far the work on a call is",
+        scope="answer",
+        body=ProgressRequest,
+        reply=Receipt,
+        status=202,
+        refusals=_CALL,
+    ),
+    Endpoint(
+        name="answer-call",
+        method="POST",
+        path="/calls/{call}/result",
+        does="A client's answer to its call",
+        scope="answer",
+        body=ResultRequest,
+        reply=Receipt,
+        refusals=_CALL,
+    ),
+    Endpoint(
+        name="report-call",
+        method="POST",
+        path="/calls/{call}/report",
+        does="How work in the background has ended",
+        scope="answer",
+        body=ReportRequest,
+        reply=Receipt,
+        refusals=_CALL,
+    ),
+    Endpoint(
+        name="decide-call",
+        method="POST",
+        path="/calls/{call}/approval",
+        does="A person's decision",
+        scope="approve",
+        body=Decision,
+        reply=Receipt,
+        refusals=_CALL,
+    ),
+    Endpoint(
+        name="cancel-call",
+        method="POST",
+        path="/calls/{call}/cancel",
+        does="Call a call off",
+        scope="chat",
+        body=CancelRequest,
+        reply=Receipt,
+        refusals=_CALL,
+    ),
+    Endpoint(
+        name="list-runs",
+        method="GET",
+        path="/runs",
+        does="Your runs, newest first",
+        scope="chat",
+        query=RunQuery,
+        reply=RunList,
+    ),
+    Endpoint(
+        name="get-run",
+        method="GET",
+        path="/runs/{run}",
+        does="A run as it stands",
+        scope="chat",
+        reply=RunView,
+        refusals=("unknown_call", "run_refused"),
+    ),
+    Endpoint(
+        name="cancel-run",
+        method="POST",
+        path="/runs/{run}/cancel",
+        does="Call a run off",
+        scope="chat",
+        body=CancelRequest,
+        reply=Cancelled,
+        refusals=("unknown_call", "run_refused"),
+    ),
+    Endpoint(
+        name="provide-tools",
+        method="POST",
+        path="/provider",
+        does="Offer tools to all your threads",
+        scope="answer",
+        body=ProviderRequest,
+        stream=ProviderUpdate,
+        refusals=("invalid_tools", "duplicate_tool_name"),
+    ),
+    Endpoint(
+        name="forget-decisions",
+        method="DELETE",
+        path="/decisions",
+        does="Forget all your lasting decisions",
+        scope="approve",
+        status=204,
+    ),
+    Endpoint(
+        name="list-tools",
+        method="GET",
+        path="/tools",
+        does="The tools of the server's agents",
+        scope="chat",
+        reply=ToolList,
+    ),
+    Endpoint(
+        name="get-server",
+        method="GET",
+        path="/server",
+        does="What this server is, and who you are",
+        scope="chat",
+        reply=ServerView,
+    ),
+    Endpoint(
+        name="is-alive", method="GET", path="/healthz", does="Whether the process lives", scope="public", reply=Health
+    ),
+    Endpoint(
+        name="is-ready",
+        method="GET",
+        path="/readyz",
+        does="Whether it takes work: the store answers, and it is not shutting down",
+        scope="public",
+        reply=Health,
+    ),
+)
+"""The table that the server, the client, the description in OpenAPI and the tests of access go by."""
+
+BY_NAME = {endpoint.name: endpoint for endpoint in ENDPOINTS}
