@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from farhand import Agent
+from farhand.core.errors import InvalidInput
 from farhand.core.pieces import Done, TextDelta
-from farhand.core.updates import ReplyEnded, RunEnded, TextStreamed, Update
-from farhand.durable import Runner
+from farhand.core.updates import ReplyEnded, RunEnded, RunWaiting, TextStreamed, Update
+from farhand.durable import Position, Runner
 from farhand.durable.feed import QUEUE
 from farhand.models import Use
 from farhand.stores.memory import MemoryStore
@@ -151,3 +152,64 @@ async def test_nothing_is_left_of_a_watcher_who_went_away() -> None:
         await anext(watching)
         await watching.aclose()
         assert runner._replica.feeds._watchers == {}
+
+
+async def test_what_is_ready_together_comes_together() -> None:
+    async with asyncio.timeout(20), Runner(by_rule(Use("pick"), "ok"), store=MemoryStore()) as runner:
+        await runner.run("hi", thread="t")
+        batches = runner.watch_many("t")
+        first = await anext(batches)
+        assert [update.seq for update in first] == list(range(1, len(first) + 1))
+        assert isinstance(first[-1], RunWaiting)
+        [call] = await runner.pending()
+        await runner.answer(call.id, 1)
+        assert len(await anext(batches)) > 1
+        await batches.aclose()
+
+
+async def test_a_watcher_who_comes_back_in_the_middle_of_a_text_gets_the_rest_of_it() -> None:
+    model = Slow()
+    async with asyncio.timeout(20), Runner(Agent(model), store=MemoryStore()) as runner:
+        await runner.start("hi", thread="t")
+        first = Seen()
+        watching = asyncio.create_task(collect(runner.watch("t"), first))
+        model.words.put_nowait("one ")
+        await first.reach("one ")
+        place = Position.of(first[-1])
+        assert place is not None
+        model.words.put_nowait("two ")
+        await first.reach("one two ")
+        later = runner.watch("t", after=Position.parse(str(place)))
+        rest = await anext(later)
+        assert isinstance(rest, TextStreamed)
+        assert (rest.offset, rest.text) == (4, "two ")
+        for word in ("three", None):
+            model.words.put_nowait(word)
+        told: list[Update] = []
+        await collect(later, told)
+        await watching
+        assert "".join(update.text for update in told if isinstance(update, TextStreamed)) == "three"
+        assert [update.seq for update in told if not isinstance(update, TextStreamed)] == [3, 4]
+
+
+async def test_a_position_in_a_text_that_has_ended_meanwhile_goes_on_with_the_reply() -> None:
+    async with asyncio.timeout(20), Runner(by_rule("ok"), store=MemoryStore()) as runner:
+        await runner.run("hi", thread="t")
+        told: list[Update] = []
+        await collect(runner.watch("t", after=Position.parse("2.1.1")), told)
+        assert [type(update).__name__ for update in told] == ["ReplyEnded", "RunEnded"]
+
+
+@pytest.mark.parametrize("place", [Position(0), Position(12), Position(12, 1, 340)])
+def test_a_position_is_read_as_it_was_written(place: Position) -> None:
+    assert Position.parse(str(place)) == place
+
+
+def test_no_position_is_the_beginning() -> None:
+    assert Position.parse("") == Position(0)
+
+
+@pytest.mark.parametrize("text", ["x", "-1", "1.2", "1.2.3.4", "1..2", " 1", "1\n", "٣", "1" * 19, "1e3", "+1"])
+def test_what_is_no_position_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        Position.parse(text)

@@ -8,18 +8,8 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
-from farhand.core.updates import (
-    CallEnded,
-    CallNamed,
-    CallProgress,
-    CallStreamed,
-    ReasoningStreamed,
-    TextStreamed,
-    Update,
-)
-
-LIVE = frozenset({TextStreamed, ReasoningStreamed, CallNamed, CallStreamed, CallProgress})
-"""Updates without a number of their own: they carry that of the stored one before them."""
+from farhand.core.updates import CallEnded, CallNamed, CallStreamed, ReasoningStreamed, TextStreamed, Update
+from farhand.durable.position import LIVE, Position
 
 QUEUE = 256
 """So many updates may wait for a watcher."""
@@ -105,30 +95,34 @@ class Feeds:
             for watcher in self._watchers.get(watched, ()):
                 watcher.look()
 
-    async def watch(self, thread: str, after: int, read: Read, unfinished: Unfinished) -> AsyncGenerator[Update, None]:
-        """Every update of a thread above a number, without end."""
+    async def watch(
+        self, thread: str, after: Position, read: Read, unfinished: Unfinished
+    ) -> AsyncGenerator[list[Update], None]:
+        """Every update of a thread after a position, without end; what is ready together comes together."""
         watcher = Watcher()
         self._watchers.setdefault(thread, []).append(watcher)
         try:
-            position = Position(after)
+            place = Place(after)
             while True:
                 await watcher.wait()
+                ready: list[Update] = []
                 if watcher.behind:
                     watcher.behind = False
                     watcher.take()  # from here on it holds only what came after the look into the store
-                    while page := await read(position.seq, PAGE):
-                        for update in page:
-                            if position.passes(update):
-                                yield update
-                    text = await unfinished(position.seq)
-                    if text is not None and (piece := position.rest(text)) is not None:
-                        yield piece
+                    while page := await read(place.seq, PAGE):
+                        if batch := [update for update in page if place.passes(update)]:
+                            yield batch
+                    text = await unfinished(place.seq)
+                    if text is not None and (piece := place.rest(text)) is not None:
+                        ready.append(piece)
                 for update in watcher.take():
-                    if position.is_ahead(update):
+                    if place.is_ahead(update):
                         watcher.look()
                         break
-                    if position.passes(update):
-                        yield update
+                    if place.passes(update):
+                        ready.append(update)
+                if ready:
+                    yield ready
         finally:
             self._leave(thread, watcher)
 
@@ -153,15 +147,15 @@ class Feeds:
             del self._watchers[thread]
 
 
-class Position:
-    """How far one watcher is: the number of the last stored update, and the length of the unfinished text."""
+class Place:
+    """How far one watcher is."""
 
     __slots__ = ("_length", "_named", "_turn", "seq")
 
-    def __init__(self, seq: int) -> None:
-        self.seq = seq
-        self._turn = 0
-        self._length = 0
+    def __init__(self, after: Position) -> None:
+        self.seq = after.seq
+        self._turn = after.turn
+        self._length = after.length
         self._named: set[str] = set()
 
     def is_ahead(self, update: Update) -> bool:

@@ -1,11 +1,13 @@
 """A stored run in the hand of whoever started it: an id, with what can be asked of it. It holds nothing of the run."""
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any, Generic
 
 from farhand.core.errors import UnknownCall
 from farhand.core.updates import RunEnded, RunWaiting, Update
 from farhand.durable.held import Held
+from farhand.durable.position import Position
 from farhand.durable.replica import Replica
 from farhand.runner.view import Output, RunView
 
@@ -44,11 +46,13 @@ class StoredRun(Generic[Output]):
         if at_rest and (now is None or now.row.seq <= self.seq):
             return
         last = None if now is None or not at_rest else now.row.seq
-        async for update in self._replica.watch(self._key, self.seq):
-            self.seq = update.seq
-            yield update
-            if update.seq == last or type(update) is RunEnded or (type(update) is RunWaiting and not hold):
-                return
+        async with aclosing(self._replica.watch(self._key, Position(self.seq))) as batches:
+            async for batch in batches:
+                for update in batch:
+                    self.seq = update.seq
+                    yield update
+                    if update.seq == last or type(update) is RunEnded or (type(update) is RunWaiting and not hold):
+                        return
 
     def __repr__(self) -> str:
         return f"<StoredRun {self.id} in thread {self.thread!r}>"

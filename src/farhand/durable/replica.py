@@ -23,6 +23,7 @@ from farhand.durable.clock import StoreClock
 from farhand.durable.feed import Feeds
 from farhand.durable.heart import Heart
 from farhand.durable.held import Held, Moved
+from farhand.durable.position import Position
 from farhand.durable.record import Revived, Toolsets, make_write, read_updates, revive
 from farhand.durable.timing import Timing
 from farhand.runner.clock import Clock
@@ -328,8 +329,8 @@ class Replica:
             if run not in self._held:
                 await self.feeds.change(revived.row.thread, self.timing.check)
 
-    def watch(self, thread: str, after: int) -> AsyncGenerator[Update, None]:
-        """Every update of a thread above a number."""
+    def watch(self, thread: str, after: Position) -> AsyncGenerator[list[Update], None]:
+        """Every update of a thread after a position."""
         return self.feeds.watch(thread, after, partial(self._updates_after, thread), partial(self._unfinished, thread))
 
     async def _updates_after(self, thread: str, after: int, rows: int) -> Sequence[Update]:

@@ -1,7 +1,7 @@
 """What a server talks to: start runs, answer their calls, watch their threads, on any replica, after any crash."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from functools import partial
 from hashlib import sha256
 from typing import Any, Literal, Self
@@ -24,6 +24,7 @@ from farhand.core.step import step
 from farhand.core.updates import Update
 from farhand.durable.handle import StoredRun
 from farhand.durable.held import Moved
+from farhand.durable.position import Position
 from farhand.durable.record import Revived, read_messages
 from farhand.durable.replica import Decide, Replica
 from farhand.durable.timing import Timing
@@ -160,9 +161,21 @@ class Runner:
         view: RunView[Any] = RunView(revived.run, self._replica.means(revived.row.agent))
         return Thread(thread, revived.run.messages, revived.row.seq, row.run, view.pending)
 
-    def watch(self, thread: str, *, principal: str = LOCAL, after: int = 0) -> AsyncGenerator[Update, None]:
-        """Every update of a thread above a number: what was missed, then what happens, without gap, repeat or end."""
-        return self._replica.watch(thread_key(principal, thread), after)
+    def watch_many(
+        self, thread: str, after: Position | int = 0, *, principal: str = LOCAL
+    ) -> AsyncGenerator[list[Update], None]:
+        """`watch` in lists of what is ready together. `Position.of` says where whoever has seen an update is."""
+        place = Position(after) if isinstance(after, int) else after
+        return self._replica.watch(thread_key(principal, thread), place)
+
+    async def watch(
+        self, thread: str, *, principal: str = LOCAL, after: Position | int = 0
+    ) -> AsyncGenerator[Update, None]:
+        """Every update of a thread after a number: what was missed, then what happens, without gap, repeat or end."""
+        async with aclosing(self.watch_many(thread, after, principal=principal)) as batches:
+            async for batch in batches:
+                for update in batch:
+                    yield update
 
     async def pending(self, *, principal: str = LOCAL, thread: str = "", limit: int = 1000) -> list[Call[Any, Any]]:
         """Calls of a principal that wait for a client or a person, oldest first."""
