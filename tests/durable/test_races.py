@@ -6,6 +6,7 @@ Each race is run on every store; with two handles of one memory, two connections
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from farhand.core.call import Outcome
 from farhand.core.errors import AnswerConflict, CallGone, RefusedAnswer, ThreadBusy
 from farhand.durable import Runner, Timing
 from farhand.durable.record import Toolsets, read_updates, revive
-from farhand.models import Use
+from farhand.models import Turn, Use
 from farhand.places.running import CallContext
 from farhand.runner.view import RunView
 from farhand.stores import open_store
@@ -311,6 +312,37 @@ async def test_a_run_that_is_called_off_elsewhere_stays_so_when_its_holder_had_m
             assert (await (await second.find(run.id)).wait()).status == "cancelled"
         await first._replica.read(run.id)
         await replays(slow)
+
+
+async def test_of_equal_answers_in_one_millisecond_the_holders_own_is_not_taken_for_the_one_that_counted() -> None:
+    entered = asyncio.Event()
+
+    @tool
+    async def work() -> None:
+        """Work."""
+        entered.set()
+        await asyncio.Event().wait()
+
+    slow, clock = SlowStore(), VirtualClock()
+    agent = partial(by_rule, Turn("", use(pick), use(work)), "done", tools=(pick, work))
+    async with (
+        Runner(agent(), store=slow, timing=CALM, clock=clock) as first,
+        Runner(agent(), store=MemoryStore(slow), timing=CALM, clock=clock) as second,
+    ):
+        run = await first.start("go")
+        async with asyncio.timeout(10):
+            await entered.wait()
+        [call] = await second.pending()
+        slow.write_gate.clear()
+        slow.asked.clear()
+        answering = asyncio.ensure_future(first.answer(call.id, 1))
+        async with asyncio.timeout(10):
+            await slow.asked.wait()
+            assert not (await second.answer(call.id, 1)).repeated
+            slow.write_gate.set()
+            assert (await answering).repeated
+        await second.cancel(run.id)
+    await replays(slow)
 
 
 async def test_what_is_said_to_a_process_that_was_taken_for_dead_waits_until_it_is_back() -> None:

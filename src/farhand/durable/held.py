@@ -10,7 +10,7 @@ import logging
 from typing import Protocol
 
 from farhand.core.errors import FarhandError, IllegalChange, RunRefused, StoreAway
-from farhand.core.events import Recovered
+from farhand.core.events import Event, Recovered
 from farhand.durable.record import Revived, Toolsets, make_rest, make_write
 from farhand.durable.reply import Reply
 from farhand.runner.driver import Change, Driver
@@ -54,11 +54,17 @@ class Home(Protocol):
 class Step:
     """A change on its way, and who waits for it."""
 
-    __slots__ = ("change", "waiter")
+    __slots__ = ("change", "in_doubt", "waiter")
 
     def __init__(self, change: Change) -> None:
         self.change = change
         self.waiter: asyncio.Future[None] | None = None
+        self.in_doubt = False
+        """Whether a write of it may have arrived although nobody was told so, or may yet arrive."""
+
+    def is_known_as(self, event: Event) -> bool:
+        """Whether an event in the log is this one. Of equal ones another process may have been the first to say it."""
+        return self.in_doubt and self.change.event == event
 
     def end(self, why: Exception | None = None) -> None:
         """It is kept, or it came to nothing."""
@@ -190,6 +196,8 @@ class Held:
             self.leave(Moved() if error is None else error)
             return
         if error is not None:
+            for step in self._written:
+                step.in_doubt = True
             for step in (*self._written, *self._queue):
                 step.end(error)
         self._catch_up(error)
@@ -243,14 +251,13 @@ class Held:
             self.driver.rewind(ours[0].change.before, self.row.seq)
         known, self.row = self.row.version, revived.row
         news = [event for version, event in revived.changes if version > known]
-        first = ours[0].change.event if ours else None
-        if news and type(first) is Recovered and news[0] != first:
+        if news and ours and type(ours[0].change.event) is Recovered and not ours[0].is_known_as(news[0]):
             # It was not taken up yet, and nobody has acted on the news: they are recovered with everything else.
             self.driver.rewind(revived.run, revived.row.seq)
             news.clear()
         for event in news:
             self.driver.accept(event)
-            if ours and ours[0].change.event == event:  # a write of ours that was in doubt
+            if ours and ours[0].is_known_as(event):
                 ours.pop(0).end()
         for step in ours:
             try:
@@ -258,7 +265,7 @@ class Held:
             except IllegalChange:  # what others did has made an end of it
                 step.end(Moved())
             else:
-                self._queue[-1].waiter = step.waiter
+                self._queue[-1].waiter, self._queue[-1].in_doubt = step.waiter, step.in_doubt
         self._go_on()
 
     # The end
