@@ -5,7 +5,8 @@ FarhandError
 │   ├── InvalidToolDefinitions   definitions that were refused, with every problem (in `definition`)
 │   ├── BadSchema           a schema that was refused, with every problem (in `schema`)
 │   ├── DuplicateToolName   two tools of one name in one run
-│   ├── InvalidInput        input, settings or a stored run that cannot be read
+│   ├── InvalidInput        input, settings, a request or a stored run that cannot be read
+│   │   └── NotJson         a body that is not sent as JSON
 │   └── UnknownModel        a model name that nothing answers to
 ├── RefusedAnswer           an answer, approval or cancellation that does not count
 │   ├── UnknownCall         no such call here, or not yours
@@ -23,10 +24,14 @@ FarhandError
 ├── NotAuthenticated        nobody is known by the credentials that were sent
 ├── NotAllowed              whoever asks may not do this
 ├── NotFound                there is nothing at this address
+│   └── WrongMethod         there is something, which does not take this method
 ├── TooMuch                 more than this principal may; try again later
 ├── TooLarge                a body above its limit
 ├── ServerFailed            the server failed, or said something that cannot be read
 ├── ConnectionLost          the server cannot be reached just now, or the connection broke
+├── OutboundError           a request to somebody else's server came to nothing
+│   ├── OutboundRefused     it was not made: its address is not one that may be asked
+│   └── OutboundFailed      it was made, and there is no answer that can be taken
 └── StoreError              the store cannot be used as it is
     ├── StoreAway           it cannot be reached or written just now; try again
     └── StoreVersion        its tables are of another version
@@ -63,6 +68,12 @@ class InvalidInput(UsageError):
     def __init__(self, message: str, problems: tuple[Any, ...] = ()) -> None:
         super().__init__(message)
         self.problems = problems
+
+
+class NotJson(InvalidInput):
+    """A body that is not sent as JSON."""
+
+    code = "not_json"
 
 
 class UnknownModel(UsageError):
@@ -186,6 +197,16 @@ class NotFound(FarhandError):
     code = "not_found"
 
 
+class WrongMethod(NotFound):
+    """There is something at this address, which does not take this method."""
+
+    code = "wrong_method"
+
+    def __init__(self, message: str, allowed: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.allowed = allowed
+
+
 class TooMuch(FarhandError):
     """More than this principal may have at once, or in this time."""
 
@@ -213,6 +234,24 @@ class ConnectionLost(FarhandError):
     """The server cannot be reached just now, or the connection broke; what was asked may or may not have happened."""
 
     code = "connection_lost"
+
+
+class OutboundError(FarhandError):
+    """A request to somebody else's server came to nothing."""
+
+    code = "outbound"
+
+
+class OutboundRefused(OutboundError):
+    """A request that was not made: its address is not one that may be asked."""
+
+    code = "outbound_refused"
+
+
+class OutboundFailed(OutboundError):
+    """A request without an answer that can be taken."""
+
+    code = "outbound_failed"
 
 
 class StoreError(FarhandError):

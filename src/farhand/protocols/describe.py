@@ -23,7 +23,7 @@ from farhand.protocols.problems import KINDS, MEDIA_TYPE, Kind, ProblemDetails
 REFERENCE = "#/components/schemas/"
 EVERYWHERE = ("not_authenticated", "not_allowed", "too_much", "store", "store_away", "store_version", "server_failed")
 """Codes that every endpoint may answer with."""
-WITH_BODY = ("invalid_input", "usage", "too_large")
+WITH_BODY = ("invalid_input", "not_json", "usage", "too_large")
 """And every one that is sent something."""
 SOCKET = (
     native.SocketRequest,

@@ -318,7 +318,7 @@ class CallWithdrawn(Struct, frozen=True, kw_only=True, tag="call-withdrawn", tag
 ProviderUpdate: TypeAlias = CallOffered | CallWithdrawn
 
 
-class SocketRequest(Struct, kw_only=True, frozen=True):
+class SocketRequest(Struct, kw_only=True, frozen=True, omit_defaults=True):
     """One request over a socket, as it would be over HTTP. The answer bears its `id`."""
 
     id: int | str
@@ -326,6 +326,8 @@ class SocketRequest(Struct, kw_only=True, frozen=True):
     path: str
     """After `/v1`, with its query."""
     body: Raw = _NULL
+    stream: bool = False
+    """Have it streamed, as `Accept: text/event-stream` does; the answer comes when the stream has ended."""
 
 
 class SocketStop(Struct, kw_only=True, frozen=True):

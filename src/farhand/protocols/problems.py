@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from msgspec import Struct, json
 
@@ -21,6 +20,7 @@ from farhand.core.errors import (
     NotAuthenticated,
     NotExpected,
     NotFound,
+    NotJson,
     RefusedAnswer,
     RunRefused,
     ServerFailed,
@@ -33,6 +33,7 @@ from farhand.core.errors import (
     TooMuch,
     UnknownCall,
     UsageError,
+    WrongMethod,
 )
 from farhand.core.problem import Problem, first_of
 
@@ -54,12 +55,14 @@ KINDS: Mapping[type[FarhandError], Kind] = {
     ),
     DuplicateToolName: Kind(409, "A tool of this name is there already", "Give your tool another name."),
     InvalidInput: Kind(422, "The request cannot be read", "Compare it with the schema in /v1/openapi.json."),
+    NotJson: Kind(415, "The body is not sent as JSON", "Send `Content-Type: application/json`."),
     UsageError: Kind(422, "This cannot be asked for", "Compare the request with the documentation."),
     NotAuthenticated: Kind(
         401, "Nobody is known by these credentials", "Send `Authorization: Bearer` and a valid token."
     ),
     NotAllowed: Kind(403, "You may not do this", "Ask whoever runs the server for the scope that `detail` names."),
     NotFound: Kind(404, "There is nothing here", "See /v1/openapi.json for what there is."),
+    WrongMethod: Kind(405, "This method is not taken here", "See the header `Allow`, or /v1/openapi.json."),
     UnknownCall: Kind(404, "There is no such thing for you", "Check the id, and whose token you send."),
     AnswerConflict: Kind(409, "Somebody else was first", "Nothing is to be done; watch the thread to see what counts."),
     NotExpected: Kind(409, "Nothing waits for this", "Look at the state of the call first."),
@@ -139,22 +142,17 @@ def exception(problem: ProblemDetails) -> FarhandError:
     text = problem.detail or problem.title
     if issubclass(made, CallGone):
         error: FarhandError = made(text, problem.outcome)
-    elif issubclass(made, InvalidToolDefinitions | InvalidAnswer | InvalidInput):
-        error = _with_problems(made, text, problem.problems)
+    elif issubclass(made, InvalidToolDefinitions):
+        error = made(problem.problems)
+        error.args = (text,)  # the server's own words
+    elif issubclass(made, InvalidAnswer | InvalidInput):
+        error = made(text, problem.problems)
     elif issubclass(made, TooMuch):
         error = made(text, retry_after=problem.retry_after or RETRY_AFTER)
     else:
         error = made(text)
     if problem.fix:
         error.add_note(problem.fix)
-    return error
-
-
-def _with_problems(made: type[Any], text: str, problems: tuple[Problem, ...]) -> FarhandError:
-    """The text is the server's, whatever the class would make of the problems."""
-    error: Any = made.__new__(made)
-    Exception.__init__(error, text)
-    error.problems = problems
     return error
 
 

@@ -1,0 +1,93 @@
+"""The application: a runner, the doors to it, and who may come in. It mounts in any ASGI server or application."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.types import Receive, Scope, Send
+
+from farhand.agent import Agent
+from farhand.asgi.access.loopback import Loopback
+from farhand.asgi.access.origins import Origins
+from farhand.asgi.access.quota import Quota, Quotas
+from farhand.asgi.bodies import MAX_BODY
+from farhand.asgi.desk import Desk
+from farhand.asgi.door import Authenticate, Door
+from farhand.asgi.socket import Socket
+from farhand.asgi.streams import HEARTBEAT, Streams
+from farhand.durable import Runner, Timing
+from farhand.protocols.native import PREFIX
+from farhand.stores.base import Store
+
+
+class App:
+    """An ASGI application for one runner. Its lifespan opens and closes the runner.
+
+    In an application of your own, mount it and enter `app.lifespan()` in yours.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        *,
+        authenticate: Authenticate,
+        origins: Sequence[str] = (),
+        hosts: Sequence[str] = (),
+        quota: Quota | None = None,
+        max_body: int = MAX_BODY,
+        heartbeat: float = HEARTBEAT,
+    ) -> None:
+        from farhand import __version__
+
+        self.runner = runner
+        self.authenticate = authenticate
+        self.streams = Streams(heartbeat)
+        self.quotas = Quotas(quota or Quota(), runner.now)
+        self.desk = Desk(runner, self.quotas, version=__version__)
+        self.door = Door(self.desk, authenticate, self.quotas, self.streams, max_body=max_body)
+        native = Socket(self.door)
+        self._app = Origins(
+            Starlette(routes=[Mount(PREFIX, native)], lifespan=lambda _: self.lifespan()), hosts=hosts, origins=origins
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One connection."""
+        await self._app(scope, receive, send)
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """The runner is open in here."""
+        async with self.runner:
+            try:
+                yield
+            finally:
+                await self.drain()
+
+    async def drain(self) -> None:
+        """Take no more work and end all streams; whoever reads them goes on elsewhere or after the restart."""
+        self.desk.draining = True
+        await self.streams.close()
+
+
+def create_app(
+    *agents: Agent[Any],
+    store: Store | str = "sqlite:farhand.db",
+    timing: Timing | None = None,
+    authenticate: Authenticate | None = None,
+    origins: Sequence[str] = (),
+    hosts: Sequence[str] = (),
+    quota: Quota | None = None,
+    max_body: int = MAX_BODY,
+) -> App:
+    """An application for agents. Without `authenticate` only this machine is let in, with a token that is made up."""
+    runner = Runner(*agents, store=store, timing=timing or Timing())
+    return App(
+        runner,
+        authenticate=authenticate or Loopback(),
+        origins=origins,
+        hosts=hosts,
+        quota=quota,
+        max_body=max_body,
+    )

@@ -1,0 +1,92 @@
+"""Bodies and queries of requests: measured before they are read, and read into the types of the protocol."""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl
+
+import msgspec
+from msgspec import ValidationError, json
+
+from farhand.core.errors import InvalidInput, NotJson, TooLarge
+from farhand.core.problem import Problem, pointer
+
+Receive = Callable[[], Awaitable[Any]]
+T = TypeVar("T")
+
+MAX_BODY = 1 << 20
+"""Bytes."""
+
+_STEP = re.compile(r"\.([^.\[\]`]+)|\[(\d+|\.\.\.)\]")
+_AT = re.compile(r" - at `(?:key in )?\$([^`]*)`$")
+
+
+class Gone(Exception):
+    """Whoever asked has hung up."""
+
+
+async def read_body(headers: Mapping[bytes, bytes], receive: Receive, limit: int) -> bytes:
+    """The whole body. Raises `TooLarge` as soon as it is known to be so, `Gone` if it does not come."""
+    announced = headers.get(b"content-length", b"")
+    if announced.isdigit() and (len(announced) > 12 or int(announced) > limit):
+        raise TooLarge(f"a body has at most {limit} bytes; this one has {announced[:20].decode()}")
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Gone
+        piece: bytes = message.get("body", b"")
+        size += len(piece)
+        if size > limit:
+            raise TooLarge(f"a body has at most {limit} bytes")
+        pieces.append(piece)
+        if not message.get("more_body"):
+            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def expect_json(headers: Mapping[bytes, bytes]) -> None:
+    """Raises `NotJson` for a body that a web page could have another server send without being asked first."""
+    kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if kind != b"application/json" and not (kind.startswith(b"application/") and kind.endswith(b"+json")):
+        raise NotJson("send a body as `Content-Type: application/json`")
+    if headers.get(b"content-encoding", b"identity").lower() != b"identity":
+        raise NotJson("bodies are taken as they are: send them without a Content-Encoding")
+
+
+def decode(body: bytes, kind: type[T]) -> T:
+    """A body as its type."""
+    try:
+        return _decoder(kind).decode(body or b"null")
+    except ValidationError as error:
+        raise _invalid(error) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"the body is not JSON: {error}") from None
+    except RecursionError:
+        raise InvalidInput("the body has too many levels") from None
+
+
+def query(text: bytes, kind: type[T]) -> T:
+    """A query as its type."""
+    try:
+        fields = dict(parse_qsl(text.decode("ascii"), strict_parsing=bool(text), max_num_fields=50, errors="strict"))
+        return msgspec.convert(fields, kind, strict=False)
+    except ValidationError as error:
+        raise _invalid(error) from None
+    except ValueError:
+        raise InvalidInput("the query cannot be read") from None
+
+
+@cache
+def _decoder(kind: type[T]) -> json.Decoder[T]:
+    return json.Decoder(kind)
+
+
+def _invalid(error: ValidationError) -> InvalidInput:
+    """What is wrong and where, without the value: it may be a secret."""
+    text = str(error)
+    place = _AT.search(text)
+    path = "" if place is None else pointer(step[1] or step[2] for step in _STEP.finditer(place[1]))
+    said = "is none of the values that are taken" if text.startswith("Invalid ") else _AT.sub("", text)
+    return InvalidInput(f"{path or 'the request'}: {said}", (Problem(path, said, "type"),))

@@ -1,0 +1,166 @@
+"""The native protocol over HTTP: one ASGI application for everything below `/v1`.
+
+One way for every request, in this order: which endpoint, who asks, may they, not too often, the body, the answer. What
+goes wrong on the way is a problem document.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from msgspec import Struct, json
+from starlette.requests import HTTPConnection
+
+from farhand.asgi.access.principal import Principal, authorise
+from farhand.asgi.access.quota import Quotas
+from farhand.asgi.bodies import MAX_BODY, Gone, decode, expect_json, query, read_body
+from farhand.asgi.desk import Asked, Desk
+from farhand.asgi.routes import Routes
+from farhand.asgi.streams import Receive, Send, Stream, Streams
+from farhand.core.errors import (
+    FarhandError,
+    NotAuthenticated,
+    ServerFailed,
+    StoreAway,
+    TooMuch,
+    WrongMethod,
+)
+from farhand.protocols import native
+from farhand.protocols.describe import openapi
+from farhand.protocols.problems import MEDIA_TYPE, details
+from farhand.runner.clock import SystemClock
+
+logger = logging.getLogger("farhand.asgi")
+
+Authenticate = Callable[[HTTPConnection], Awaitable[Principal | None]]
+JSON = (b"content-type", b"application/json")
+PROBLEM = (b"content-type", MEDIA_TYPE.encode())
+PRIVATE = (b"cache-control", b"no-store")
+_FAILURES = SystemClock()
+
+
+class Reply(Struct, frozen=True):
+    """A whole answer."""
+
+    status: int
+    headers: tuple[tuple[bytes, bytes], ...]
+    body: bytes
+
+
+class Door:
+    """Answers requests over HTTP."""
+
+    def __init__(
+        self, desk: Desk, authenticate: Authenticate, quotas: Quotas, streams: Streams, *, max_body: int = MAX_BODY
+    ) -> None:
+        self.desk = desk
+        self.routes = Routes(native.ENDPOINTS)
+        self.streams = streams
+        self._authenticate = authenticate
+        self.quotas = quotas
+        self.max_body = max_body
+        self._encode = json.Encoder().encode
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """One request."""
+        try:
+            reply = await self._answer(scope, receive, send)
+        except Gone:
+            return
+        except FarhandError as error:
+            reply = problem(error)
+        except Exception as error:  # noqa: BLE001  told by its number, and logged
+            reply = problem(failure(error, scope["method"]))
+        if reply is not None:
+            await send({"type": "http.response.start", "status": reply.status, "headers": list(reply.headers)})
+            await send({"type": "http.response.body", "body": reply.body})
+
+    async def _answer(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> Reply | None:
+        path = path_of(scope)
+        if path == "/openapi.json":
+            return Reply(200, (JSON,), openapi())
+        endpoint, ids = self.routes.find(scope["method"], path)
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        who = await self.admit(HTTPConnection(scope), endpoint)
+        body = await self._body(endpoint, headers, receive, who)
+        asked = Asked(
+            who,
+            ids,
+            body,
+            query(scope["query_string"], endpoint.query) if endpoint.query is not None else None,
+            headers.get(b"last-event-id", b"").decode("ascii", "replace"),
+        )
+        if endpoint.stream is not None and (endpoint.reply is None or wants_stream(headers)):
+            await self._stream(endpoint, asked, receive, send)
+            return None
+        return self.reply(endpoint, await self.desk.answers[endpoint.name](asked))
+
+    async def admit(self, connection: HTTPConnection, endpoint: native.Endpoint) -> Principal:
+        """Whoever asks, if they may."""
+        if endpoint.scope == "public":
+            return NOBODY
+        who = await self._authenticate(connection)
+        if who is None:
+            raise NotAuthenticated("no valid credentials were sent")
+        authorise(who, endpoint.scope)
+        self.quotas.asked(who.id)
+        return who
+
+    async def _body(
+        self, endpoint: native.Endpoint, headers: Mapping[bytes, bytes], receive: Receive, who: Principal
+    ) -> Any:
+        if endpoint.body is None:
+            return None
+        expect_json(headers)
+        raw = await read_body(headers, receive, self.max_body)
+        self.quotas.sent(who.id, len(raw))
+        return decode(raw, endpoint.body)
+
+    async def _stream(self, endpoint: native.Endpoint, asked: Asked, receive: Receive, send: Send) -> None:
+        with self.quotas.stream(asked.who.id):
+            streamed = await self.desk.streams[endpoint.name](asked)
+            await Stream(self.streams, send).run(receive, self.desk.encoder.frames(streamed.batches), streamed.headers)
+
+    def reply(self, endpoint: native.Endpoint, value: Any) -> Reply:
+        """What an endpoint answers, as it is sent."""
+        if isinstance(value, native.Health) and value.status != "ok":
+            return Reply(503, (JSON, PRIVATE), self._encode(value))
+        if value is None:
+            return Reply(endpoint.status, (PRIVATE,), b"")
+        return Reply(endpoint.status, (JSON, PRIVATE), self._encode(value))
+
+
+NOBODY = Principal("", frozenset())
+"""Who asks for what is public."""
+
+
+def path_of(scope: Mapping[str, Any]) -> str:
+    """The path below where the application stands, as it was sent: an id may hold an escaped slash."""
+    raw = scope.get("raw_path") or scope["path"].encode()
+    path = raw.decode("ascii", "replace").partition("?")[0]
+    return path.removeprefix(scope.get("root_path", ""))
+
+
+def wants_stream(headers: Mapping[bytes, bytes]) -> bool:
+    """Whether an event stream is asked for by name: whoever takes anything gets a whole answer."""
+    return b"text/event-stream" in headers.get(b"accept", b"").lower()
+
+
+def problem(error: FarhandError) -> Reply:
+    """An error as it is sent."""
+    said = details(error)
+    headers = [PROBLEM, PRIVATE]
+    if isinstance(error, NotAuthenticated):
+        headers.append((b"www-authenticate", b"Bearer"))
+    if isinstance(error, WrongMethod) and error.allowed:
+        headers.append((b"allow", ", ".join(error.allowed).encode()))
+    if said.retry_after is not None and isinstance(error, TooMuch | StoreAway):
+        headers.append((b"retry-after", str(max(1, round(said.retry_after))).encode()))
+    return Reply(said.status, tuple(headers), json.encode(said))
+
+
+def failure(error: Exception, what: str) -> ServerFailed:
+    """A fault of ours: whoever asked gets a number, and the log has the rest."""
+    number = _FAILURES.new_id()[:8]
+    logger.error("failure %s while answering %s", number, what, exc_info=error)
+    return ServerFailed(f"failure {number}")

@@ -1,0 +1,59 @@
+"""A server process: uvicorn with the settings that streams need, and an end that loses nothing."""
+
+import socket
+from typing import Any
+
+import uvicorn
+
+from farhand.agent import Agent
+from farhand.asgi.access.loopback import Loopback
+from farhand.asgi.app import App, create_app
+from farhand.core.errors import UsageError
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+DRAIN = 10
+"""Seconds that requests have to come to their end when the server stops."""
+
+
+class Server(uvicorn.Server):
+    """Ends the streams first when it is told to stop: they would never end by themselves."""
+
+    def __init__(self, config: uvicorn.Config, app: App) -> None:
+        super().__init__(config)
+        self._ours = app
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop listening, end the streams, let requests finish; the runner gives its runs back after that."""
+        await self._ours.drain()
+        await super().shutdown(sockets)
+
+
+def make_server(app: App, *, host: str = "127.0.0.1", port: int = 8000) -> Server:
+    """A server for an application, to be run in an event loop of your own: `await make_server(app).serve()`."""
+    if host not in LOOPBACK and isinstance(app.authenticate, Loopback):
+        raise UsageError(
+            f"on {host} anybody could come in: say who may with authenticate=… (docs/access.md), or stay on 127.0.0.1"
+        )
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws_max_size=app.door.max_body,
+        timeout_graceful_shutdown=DRAIN,
+        backlog=8192,
+    )
+    return Server(config, app)
+
+
+def serve(*agents: Agent[Any], host: str = "127.0.0.1", port: int = 8000, **settings: Any) -> None:
+    """Serve agents until the process is told to stop. The settings are those of `create_app`."""
+    app = create_app(*agents, **settings)
+    server = make_server(app, host=host, port=port)
+    if isinstance(app.authenticate, Loopback):
+        print(f"http://{host}:{port} with the token {app.authenticate.token}", flush=True)  # noqa: T201  for whoever started it
+    server.run()
