@@ -9,12 +9,15 @@ from starlette.routing import Mount
 from starlette.types import Receive, Scope, Send
 
 from farhand.agent import Agent
+from farhand.asgi.access.base import Authenticate
+from farhand.asgi.access.gate import Gate
 from farhand.asgi.access.loopback import Loopback
 from farhand.asgi.access.origins import Origins
 from farhand.asgi.access.quota import Quota, Quotas
+from farhand.asgi.access.site import ANY, Site
 from farhand.asgi.bodies import MAX_BODY
 from farhand.asgi.desk import Desk
-from farhand.asgi.door import Authenticate, Door
+from farhand.asgi.door import Door
 from farhand.asgi.socket import Socket
 from farhand.asgi.streams import HEARTBEAT, Streams
 from farhand.durable import Runner, Timing
@@ -33,8 +36,7 @@ class App:
         runner: Runner,
         *,
         authenticate: Authenticate,
-        origins: Sequence[str] = (),
-        hosts: Sequence[str] = (),
+        site: Site,
         quota: Quota | None = None,
         max_body: int = MAX_BODY,
         heartbeat: float = HEARTBEAT,
@@ -46,11 +48,9 @@ class App:
         self.streams = Streams(heartbeat)
         self.quotas = Quotas(quota or Quota(), runner.now)
         self.desk = Desk(runner, self.quotas, version=__version__)
-        self.door = Door(self.desk, authenticate, self.quotas, self.streams, max_body=max_body)
-        native = Socket(self.door)
-        self._app = Origins(
-            Starlette(routes=[Mount(PREFIX, native)], lifespan=lambda _: self.lifespan()), hosts=hosts, origins=origins
-        )
+        self.door = Door(self.desk, Gate(authenticate), self.quotas, self.streams, max_body=max_body)
+        routes = [Mount(PREFIX, Socket(self.door))]
+        self._app = Origins(Starlette(routes=routes, lifespan=lambda _: self.lifespan()), site)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection."""
@@ -76,18 +76,19 @@ def create_app(
     store: Store | str = "sqlite:farhand.db",
     timing: Timing | None = None,
     authenticate: Authenticate | None = None,
-    origins: Sequence[str] = (),
     hosts: Sequence[str] = (),
+    origins: Sequence[str] = (),
     quota: Quota | None = None,
     max_body: int = MAX_BODY,
 ) -> App:
     """An application for agents. Without `authenticate` only this machine is let in, with a token that is made up."""
-    runner = Runner(*agents, store=store, timing=timing or Timing())
+    if authenticate is None:
+        authenticate = Loopback(origins=origins) if not hosts else Loopback(hosts=hosts, origins=origins)
+    site = authenticate.site if isinstance(authenticate, Loopback) else Site(hosts or (ANY,), origins)
     return App(
-        runner,
-        authenticate=authenticate or Loopback(),
-        origins=origins,
-        hosts=hosts,
+        Runner(*agents, store=store, timing=timing or Timing()),
+        authenticate=authenticate,
+        site=site,
         quota=quota,
         max_body=max_body,
     )

@@ -181,9 +181,11 @@ class Desk:
     async def _watch_thread(self, asked: Asked) -> native.UpdatePage:
         query: native.WatchQuery = asked.query
         after = Position.parse(asked.last_event or query.after).seq
-        page = await self.runner.updates(asked.ids["thread"], after, principal=asked.who.id, limit=_most(query.limit))
-        raws = tuple([Raw(self.encoder.encode(update)) for update in page.updates])
-        return native.UpdatePage(updates=raws, seq=page.seq, more=page.more)
+        updates, more = await self.runner.updates(
+            asked.ids["thread"], after, principal=asked.who.id, limit=_most(query.limit)
+        )
+        raws = tuple([Raw(self.encoder.encode(update)) for update in updates])
+        return native.UpdatePage(updates=raws, seq=updates[-1].seq if updates else after, more=more)
 
     async def _stream_thread(self, asked: Asked) -> Streamed:
         query: native.WatchQuery = asked.query

@@ -5,13 +5,14 @@ goes wrong on the way is a problem document.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, json
-from starlette.requests import HTTPConnection
 
-from farhand.asgi.access.principal import Principal, authorise
+from farhand.asgi.access.base import Connection
+from farhand.asgi.access.gate import Gate
+from farhand.asgi.access.principal import Principal
 from farhand.asgi.access.quota import Quotas
 from farhand.asgi.bodies import MAX_BODY, Gone, decode, expect_json, query, read_body
 from farhand.asgi.desk import Asked, Desk
@@ -32,7 +33,6 @@ from farhand.runner.clock import SystemClock
 
 logger = logging.getLogger("farhand.asgi")
 
-Authenticate = Callable[[HTTPConnection], Awaitable[Principal | None]]
 JSON = (b"content-type", b"application/json")
 PROBLEM = (b"content-type", MEDIA_TYPE.encode())
 PRIVATE = (b"cache-control", b"no-store")
@@ -50,13 +50,11 @@ class Reply(Struct, frozen=True):
 class Door:
     """Answers requests over HTTP."""
 
-    def __init__(
-        self, desk: Desk, authenticate: Authenticate, quotas: Quotas, streams: Streams, *, max_body: int = MAX_BODY
-    ) -> None:
+    def __init__(self, desk: Desk, gate: Gate, quotas: Quotas, streams: Streams, *, max_body: int = MAX_BODY) -> None:
         self.desk = desk
         self.routes = Routes(native.ENDPOINTS)
         self.streams = streams
-        self._authenticate = authenticate
+        self._gate = gate
         self.quotas = quotas
         self.max_body = max_body
         self._encode = json.Encoder().encode
@@ -81,7 +79,7 @@ class Door:
             return Reply(200, (JSON,), openapi())
         endpoint, ids = self.routes.find(scope["method"], path)
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        who = await self.admit(HTTPConnection(scope), endpoint)
+        who = await self.admit(Connection(scope), endpoint)
         body = await self._body(endpoint, headers, receive, who)
         asked = Asked(
             who,
@@ -95,14 +93,11 @@ class Door:
             return None
         return self.reply(endpoint, await self.desk.answers[endpoint.name](asked))
 
-    async def admit(self, connection: HTTPConnection, endpoint: native.Endpoint) -> Principal:
+    async def admit(self, connection: Connection, endpoint: native.Endpoint) -> Principal:
         """Whoever asks, if they may."""
-        if endpoint.scope == "public":
-            return NOBODY
-        who = await self._authenticate(connection)
+        who = await self._gate.admit(connection, endpoint.scope)
         if who is None:
-            raise NotAuthenticated("no valid credentials were sent")
-        authorise(who, endpoint.scope)
+            return NOBODY
         self.quotas.asked(who.id)
         return who
 
@@ -130,7 +125,7 @@ class Door:
         return Reply(endpoint.status, (JSON, PRIVATE), self._encode(value))
 
 
-NOBODY = Principal("", frozenset())
+NOBODY = Principal("nobody", frozenset())
 """Who asks for what is public."""
 
 

@@ -7,8 +7,8 @@ from contextlib import aclosing
 from typing import Any
 
 from msgspec import Raw, ValidationError, json
-from starlette.requests import HTTPConnection
 
+from farhand.asgi.access.base import Connection as Access
 from farhand.asgi.bodies import decode, query
 from farhand.asgi.desk import Asked, Streamed
 from farhand.asgi.door import Door, failure, path_of, problem
@@ -61,7 +61,7 @@ class Connection:
     async def run(self) -> None:
         """Until either side closes it."""
         try:
-            await self._door.admit(HTTPConnection(self._scope), _SOCKET)
+            await self._door.admit(Access(self._scope), _SOCKET)
         except FarhandError:
             await self._send({"type": "websocket.close", "code": NOT_ALLOWED})
             return
@@ -116,7 +116,7 @@ class Connection:
         path, _, question = request.path.partition("?")
         door = self._door
         endpoint, ids = door.routes.find(request.method, path)
-        who = await door.admit(HTTPConnection(self._scope), endpoint)
+        who = await door.admit(Access(self._scope), endpoint)
         asked = Asked(
             who,
             ids,

@@ -47,7 +47,7 @@ class Replica:
         self.worker = ""
         self.timing = timing
         self.clock: Clock = clock or StoreClock()
-        self._agents = agents
+        self.agents = agents
         self._means = {name: agent.means({}, Callbacks(), clock=self.clock) for name, agent in agents.items()}
         self._held: dict[str, Held] = {}
         self._resting: dict[str, list[asyncio.Future[Held]]] = {}
@@ -161,9 +161,9 @@ class Replica:
     def agent(self, name: str) -> Agent[Any]:
         """The agent of that name."""
         try:
-            return self._agents[name]
+            return self.agents[name]
         except KeyError:
-            known = ", ".join(map(repr, self._agents)) or "none"
+            known = ", ".join(map(repr, self.agents)) or "none"
             raise UsageError(f"this runner has no agent {name!r}; it has {known}") from None
 
     def means(self, name: str) -> Means:
@@ -424,7 +424,7 @@ class Replica:
         room = min(self.timing.batch, self.timing.room - len(self._held))
         if room <= 0 or not self.worker:
             return 0
-        claims = await self.store.claim(self.worker, list(self._agents), self.clock.now(), room)
+        claims = await self.store.claim(self.worker, list(self.agents), self.clock.now(), room)
         for claim in claims:
             with suppress(RunRefused):
                 revived = await self.read(claim.run)

@@ -15,7 +15,7 @@ from farhand.core.background import news_of
 from farhand.core.call import Call as Record
 from farhand.core.call import Outcome
 from farhand.core.definition import Approval
-from farhand.core.errors import RunRefused, StartConflict, ThreadBusy, UnknownCall, UsageError
+from farhand.core.errors import DuplicateToolName, RunRefused, StartConflict, ThreadBusy, UnknownCall, UsageError
 from farhand.core.events import Event, Memory, Noted, Started
 from farhand.core.failure import Failure
 from farhand.core.messages import Message
@@ -25,7 +25,7 @@ from farhand.core.updates import Update
 from farhand.durable.handle import StoredRun
 from farhand.durable.held import Moved
 from farhand.durable.position import Position
-from farhand.durable.record import Revived, read_messages
+from farhand.durable.record import Revived, read_messages, read_updates
 from farhand.durable.replica import Decide, Replica
 from farhand.durable.timing import Timing
 from farhand.places.values import dump, dump_result
@@ -90,6 +90,19 @@ class Runner:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    @property
+    def agents(self) -> Mapping[str, Agent[Any]]:
+        """By name, the default one first."""
+        return self._replica.agents
+
+    def now(self) -> int:
+        """The time that its runs go by."""
+        return self._replica.clock.now()
+
+    def new_id(self) -> str:
+        """An id that nobody can guess."""
+        return self._replica.clock.new_id()
+
     # Runs
 
     async def start(
@@ -102,10 +115,12 @@ class Runner:
         tools: ClientTools = (),
         key: str = "",
         busy: Literal["replace", "refuse"] = "replace",
+        clashes: Literal["warn", "refuse"] = "warn",
     ) -> StoredRun[Any]:
         """Begin a run; it is stored when this returns, and works on by itself.
 
-        The thread's own history goes before the message. With a `key`, starting again gives the same run.
+        The thread's own history goes before the message. With a `key`, starting again gives the same run. A client's
+        tool that has the name of one of the agent's is left out, or with `clashes="refuse"` the start is refused.
         """
         name = agent or self._default
         clock = self._replica.clock
@@ -116,6 +131,8 @@ class Runner:
                 return await self._same(row, request)
             known = await self._free(thread, principal, busy)
             started = await self._started(name, message, tools, principal, thread, known)
+            if started.refused and clashes == "refuse":
+                raise DuplicateToolName("; ".join(started.refused))
             row = RunRow(
                 id=started.run_id,
                 thread=known.id,
@@ -176,6 +193,14 @@ class Runner:
             async for batch in batches:
                 for update in batch:
                     yield update
+
+    async def updates(
+        self, thread: str, after: int = 0, *, principal: str = LOCAL, limit: int = 100
+    ) -> tuple[list[Update], bool]:
+        """Stored updates of a thread after a number, of so many commits; and whether there are more."""
+        rows = await self.store.log(thread_key(principal, thread), after, limit)
+        told = [update for row in rows for update in read_updates(row) if update.seq > after]
+        return told, len(rows) == limit
 
     async def pending(self, *, principal: str = LOCAL, thread: str = "", limit: int = 1000) -> list[Call[Any, Any]]:
         """Calls of a principal that wait for a client or a person, oldest first."""
