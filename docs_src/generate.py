@@ -4,7 +4,9 @@
 """
 
 import ast
+import importlib
 import inspect
+import pkgutil
 import re
 import sys
 import textwrap
@@ -14,6 +16,7 @@ from typing import Any, cast, get_args
 
 from msgspec import NODEFAULT, Struct, structs
 
+import farhand
 from farhand import tool
 from farhand.core import call, effects, events, pieces, updates
 from farhand.core.admission import OUTSIDE, OWNER, STRICT, AdmissionLimits
@@ -193,8 +196,16 @@ def value_table(union: Any) -> str:
     return table(["value", "fields", "meaning"], ([f"`{k.__name__}`", fields_of(k), sentence(k)] for k in kinds))
 
 
+def load_everything() -> None:
+    """Import every module: what a class is the base of does not depend then on what was imported before."""
+    for module in pkgutil.walk_packages(farhand.__path__, "farhand."):
+        if not module.name.endswith(".__main__"):
+            importlib.import_module(module.name)
+
+
 def exceptions() -> str:
     """The tree of exceptions, each with its code."""
+    load_everything()
 
     def lines(kind: type[FarhandError], depth: int) -> Iterator[str]:
         path = "" if kind.__module__ == "farhand.core.errors" else f" From `{kind.__module__}`."

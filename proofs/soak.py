@@ -9,6 +9,7 @@ import asyncio
 import itertools
 import json
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -394,13 +395,16 @@ def on_server(settings: Settings, run: Callable[[Settings], Report]) -> Report:
     from tests.stores.postgres import PostgresServer, binaries, owned_folder
 
     server = PostgresServer(binaries(), owned_folder())
-    server.create()
-    server.start()
     try:
-        report = run(structs.replace(settings, store=server.url()))
-        return report.with_server_log(server.log())
+        server.create()
+        server.start()
+        try:
+            report = run(structs.replace(settings, store=server.url()))
+            return report.with_server_log(server.log())
+        finally:
+            server.stop()
     finally:
-        server.stop()
+        shutil.rmtree(server.folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

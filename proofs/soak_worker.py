@@ -223,6 +223,8 @@ def _be_worker(listening: socket.socket, settings: dict[str, str]) -> NoReturn:
         logging.basicConfig(level=logging.WARNING, format=f"%(asctime)s {os.getpid()} %(name)s: %(message)s")
         soak_bugs.plant(settings["bug"])
         asyncio.run(serve(listening, settings["store"], settings["effects"]))
+    except BaseException:  # whatever it is, the log has to say it: nobody else hears of it
+        logging.getLogger("soak").exception("the worker ended by itself")
     finally:
         os._exit(3)
 

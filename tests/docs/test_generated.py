@@ -9,7 +9,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from docs_src.generate import MARKED, PARTS, renewed
+from docs_src.generate import MARKED, PARTS, load_everything, renewed
 from farhand import Agent, LiveRun
 from farhand.cli.store import store
 from farhand.core.errors import FarhandError, ToolError
@@ -30,6 +30,7 @@ def page(name: str) -> str:
 
 
 def exceptions(kind: type[Exception] = FarhandError) -> Iterator[str]:
+    load_everything()
     yield kind.__name__
     for below in kind.__subclasses__():
         yield from exceptions(below)

@@ -35,7 +35,7 @@ from farhand.stores.base import (
 )
 from farhand.stores.postgres_beat import Heart
 from farhand.stores.postgres_bell import Bell
-from farhand.stores.postgres_connection import Again, Pool, connect, hang_up
+from farhand.stores.postgres_connection import Pool, connect, hang_up
 from farhand.stores.postgres_prune import prune
 from farhand.stores.postgres_writer import Writer
 
@@ -191,12 +191,12 @@ class PostgresStore:
     async def leave(self, worker: str) -> None:
         """A worker goes. If it breaks between the two steps, `expire` does the second."""
         await self._pooled.rows(self._in_schema(sql.LEAVE), worker)
-        self._tell_of_free(await self._repeated(sql.FREE, worker))
+        self._tell_of_free(await self._pooled.value_after_races(self._in_schema(sql.FREE), worker))
 
     async def expire(self, now: int) -> int:
         """Strike out the dead. Their runs are those whose holder is gone, whoever struck it out."""
         await self._pooled.rows(self._in_schema(sql.EXPIRE), now)
-        return self._tell_of_free(await self._repeated(sql.FREE_LOST))
+        return self._tell_of_free(await self._pooled.value_after_races(self._in_schema(sql.FREE_LOST)))
 
     def _tell_of_free(self, freed: int) -> int:
         if freed and self._bell is not None:
@@ -279,10 +279,3 @@ class PostgresStore:
 
     def _in_schema(self, query: str) -> str:
         return postgres_schema.in_schema(query, self._schema)
-
-    async def _repeated(self, query: str, *args: object) -> int:
-        """The number that a statement gives which may lose a race, and is then asked again."""
-        try:
-            return int(await self._pooled.value(self._in_schema(query), *args))
-        except Again:
-            return int(await self._pooled.value(self._in_schema(query), *args))

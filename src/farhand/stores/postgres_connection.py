@@ -29,8 +29,11 @@ _PAUSES = (0.02, 2.0)
 """First and longest pause between two attempts to connect."""
 
 
-class Again(StoreAway):
-    """A race was lost, and everything was rolled back: the same may be asked again at once."""
+class RaceLost(Exception):
+    """Another write was first, and everything was rolled back: the same may be asked again at once.
+
+    It stays between the modules of this store: whoever does not ask again tells of a `StoreAway`.
+    """
 
 
 class Connection(Protocol):
@@ -65,6 +68,16 @@ _asyncpg: Any = importlib.import_module("asyncpg")
 def told() -> Generator[None]:
     """Raise what the contract of a store names. Details are left out: they may hold what was to be written."""
     try:
+        with told_of_races():
+            yield
+    except RaceLost as error:
+        raise StoreAway(str(error)) from None
+
+
+@contextmanager
+def told_of_races() -> Generator[None]:
+    """The same, for those who ask again when they have lost a race."""
+    try:
         yield
     except _asyncpg.PostgresError as error:
         raise _named(error) from None
@@ -74,11 +87,11 @@ def told() -> Generator[None]:
         raise StoreAway(f"PostgreSQL is away ({type(error).__name__})") from None
 
 
-def _named(error: Any) -> StoreError:
+def _named(error: Any) -> StoreError | RaceLost:
     state = str(error.sqlstate)
     about = f"({state}, {type(error).__name__})"
     if state in _RACES or (state == _TAKEN and error.constraint_name in _BEGUN):
-        return Again(f"another write was first {about}")
+        return RaceLost(f"another write was first {about}")
     if state.startswith(_AWAY) or state in {_READ_ONLY, _LOCKED}:
         return StoreAway(f"PostgreSQL is away {about}")
     return StoreError(f"PostgreSQL refused {about}")
@@ -147,6 +160,15 @@ class Pool:
         """The one value that a statement gives, or None."""
         async with self.connection() as connection:
             return await connection.fetchval(query, *args)
+
+    async def value_after_races(self, query: str, *args: object) -> Any:
+        """The one value of a statement that may lose a race; then it is asked once more."""
+        try:
+            with told_of_races():
+                async with self._pool.acquire() as connection:
+                    return await connection.fetchval(query, *args)
+        except RaceLost:
+            return await self.value(query, *args)
 
 
 async def _leave_as_it_is(_: Connection) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import astuple
 
 from farhand.core.errors import StoreAway, StoreError
 from farhand.stores.base import Ring, Write
-from farhand.stores.postgres_connection import Again, Connection, Line, told
+from farhand.stores.postgres_connection import Connection, Line, RaceLost, told_of_races
 
 logger = logging.getLogger("farhand.stores")
 
@@ -114,16 +114,14 @@ class Writer:
             attempts += 1
             try:
                 return await self._send(connection, arguments)
-            except Again:
+            except RaceLost as lost:
                 if attempts == _ATTEMPTS:
-                    raise
+                    raise StoreAway(str(lost)) from None
 
     async def _send(self, connection: Connection, arguments: Sequence[object]) -> set[str]:
         try:
-            with told():
+            with told_of_races():
                 return set(await connection.fetchval(self._statement, *arguments))
-        except Again:
-            raise
         except StoreAway:
             self._line.drop(connection)
             raise
