@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, json
+from starlette.types import Scope
 
 from farhand.asgi.access.base import Connection
 from farhand.asgi.access.gate import Gate
@@ -59,7 +60,7 @@ class Door:
         self.max_body = max_body
         self._encode = json.Encoder().encode
 
-    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
         try:
             reply = await self._answer(scope, receive, send)
@@ -73,7 +74,7 @@ class Door:
             await send({"type": "http.response.start", "status": reply.status, "headers": list(reply.headers)})
             await send({"type": "http.response.body", "body": reply.body})
 
-    async def _answer(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> Reply | None:
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Reply | None:
         path = path_of(scope)
         if path == "/openapi.json":
             return Reply(200, (JSON,), openapi())
@@ -129,7 +130,7 @@ NOBODY = Principal("nobody", frozenset())
 """Who asks for what is public."""
 
 
-def path_of(scope: Mapping[str, Any]) -> str:
+def path_of(scope: Scope) -> str:
     """The path below where the application stands, as it was sent: an id may hold an escaped slash."""
     raw = scope.get("raw_path") or scope["path"].encode()
     path = raw.decode("ascii", "replace").partition("?")[0]
@@ -144,7 +145,7 @@ def wants_stream(headers: Mapping[bytes, bytes]) -> bool:
 def problem(error: FarhandError) -> Reply:
     """An error as it is sent."""
     said = details(error)
-    headers = [PROBLEM, PRIVATE]
+    headers: list[tuple[bytes, bytes]] = [PROBLEM, PRIVATE]
     if isinstance(error, NotAuthenticated):
         headers.append((b"www-authenticate", b"Bearer"))
     if isinstance(error, WrongMethod) and error.allowed:

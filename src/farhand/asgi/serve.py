@@ -1,6 +1,8 @@
 """A server process: uvicorn with the settings that streams need, and an end that loses nothing."""
 
+import asyncio
 import socket
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import uvicorn
@@ -18,9 +20,21 @@ DRAIN = 10
 class Server(uvicorn.Server):
     """Ends the streams first when it is told to stop: they would never end by themselves."""
 
-    def __init__(self, config: uvicorn.Config, app: App) -> None:
+    def __init__(self, config: uvicorn.Config, app: App, *, signals: bool) -> None:
         super().__init__(config)
+        self.ready = asyncio.Event()
+        """Set when it listens."""
         self._ours = app
+        self._signals = signals
+
+    def capture_signals(self) -> AbstractContextManager[None]:
+        """While it serves, SIGINT and SIGTERM stop it."""
+        return super().capture_signals() if self._signals else nullcontext()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Open the runner and listen."""
+        await super().startup(sockets)
+        self.ready.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop listening, end the streams, let requests finish; the runner gives its runs back after that."""
@@ -28,7 +42,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def make_server(app: App, *, host: str = "127.0.0.1", port: int = 8000) -> Server:
+def make_server(app: App, *, host: str = "127.0.0.1", port: int = 8000, signals: bool = True) -> Server:
     """A server for an application, to be run in an event loop of your own: `await make_server(app).serve()`."""
     if host not in LOOPBACK and isinstance(app.authenticate, Loopback):
         raise UsageError(
@@ -47,7 +61,7 @@ def make_server(app: App, *, host: str = "127.0.0.1", port: int = 8000) -> Serve
         timeout_graceful_shutdown=DRAIN,
         backlog=8192,
     )
-    return Server(config, app)
+    return Server(config, app, signals=signals)
 
 
 def serve(*agents: Agent[Any], host: str = "127.0.0.1", port: int = 8000, **settings: Any) -> None:

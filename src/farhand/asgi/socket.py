@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from contextlib import aclosing
 from typing import Any
 
 from msgspec import Raw, ValidationError, json
+from starlette.types import Scope
 
 from farhand.asgi.access.base import Connection as Access
 from farhand.asgi.bodies import decode, query
@@ -50,7 +50,7 @@ class Socket:
 class Connection:
     """One client's connection: a task for each request, and one that sends what they say."""
 
-    def __init__(self, door: Door, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+    def __init__(self, door: Door, scope: Scope, receive: Receive, send: Send) -> None:
         self._door = door
         self._scope = scope
         self._receive = receive
