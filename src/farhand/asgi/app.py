@@ -14,7 +14,6 @@ from farhand.asgi.access.gate import Gate
 from farhand.asgi.access.loopback import Loopback
 from farhand.asgi.access.origins import Origins
 from farhand.asgi.access.quota import Quota, Quotas
-from farhand.asgi.access.site import ANY, Site
 from farhand.asgi.bodies import MAX_BODY
 from farhand.asgi.desk import Desk
 from farhand.asgi.door import Door
@@ -36,7 +35,8 @@ class App:
         runner: Runner,
         *,
         authenticate: Authenticate,
-        site: Site,
+        hosts: Sequence[str] = (),
+        origins: Sequence[str] = (),
         quota: Quota | None = None,
         max_body: int = MAX_BODY,
         heartbeat: float = HEARTBEAT,
@@ -50,7 +50,7 @@ class App:
         self.desk = Desk(runner, self.quotas, version=__version__)
         self.door = Door(self.desk, Gate(authenticate), self.quotas, self.streams, max_body=max_body)
         routes = [Mount(PREFIX, Socket(self.door))]
-        self._app = Origins(Starlette(routes=routes, lifespan=lambda _: self.lifespan()), site)
+        self._app = Origins(Starlette(routes=routes, lifespan=lambda _: self.lifespan()), hosts=hosts, origins=origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection."""
@@ -82,13 +82,11 @@ def create_app(
     max_body: int = MAX_BODY,
 ) -> App:
     """An application for agents. Without `authenticate` only this machine is let in, with a token that is made up."""
-    if authenticate is None:
-        authenticate = Loopback(origins=origins) if not hosts else Loopback(hosts=hosts, origins=origins)
-    site = authenticate.site if isinstance(authenticate, Loopback) else Site(hosts or (ANY,), origins)
     return App(
         Runner(*agents, store=store, timing=timing or Timing()),
-        authenticate=authenticate,
-        site=site,
+        authenticate=authenticate or Loopback(hosts=hosts, origins=origins),
+        hosts=hosts,
+        origins=origins,
         quota=quota,
         max_body=max_body,
     )

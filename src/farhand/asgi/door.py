@@ -36,6 +36,7 @@ logger = logging.getLogger("farhand.asgi")
 
 JSON = (b"content-type", b"application/json")
 PROBLEM = (b"content-type", MEDIA_TYPE.encode())
+NO_CONTENT = 204
 PRIVATE = (b"cache-control", b"no-store")
 _FAILURES = SystemClock()
 
@@ -71,7 +72,8 @@ class Door:
         except Exception as error:  # noqa: BLE001  told by its number, and logged
             reply = problem(failure(error, scope["method"]))
         if reply is not None:
-            await send({"type": "http.response.start", "status": reply.status, "headers": list(reply.headers)})
+            sized = () if reply.status == NO_CONTENT else ((b"content-length", b"%d" % len(reply.body)),)
+            await send({"type": "http.response.start", "status": reply.status, "headers": [*reply.headers, *sized]})
             await send({"type": "http.response.body", "body": reply.body})
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Reply | None:

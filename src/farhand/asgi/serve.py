@@ -2,7 +2,8 @@
 
 import asyncio
 import socket
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import uvicorn
@@ -27,9 +28,11 @@ class Server(uvicorn.Server):
         self._ours = app
         self._signals = signals
 
-    def capture_signals(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
         """While it serves, SIGINT and SIGTERM stop it."""
-        return super().capture_signals() if self._signals else nullcontext()
+        with super().capture_signals() if self._signals else nullcontext():
+            yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Open the runner and listen."""
