@@ -22,7 +22,9 @@ from farhand.core.events import (
     ApprovalJudged,
     Approved,
     CallCancelled,
+    Claimed,
     ClientAbsent,
+    ClientCame,
     Denied,
     Event,
     Faulted,
@@ -39,6 +41,7 @@ from farhand.core.events import (
 from farhand.core.failure import Failure
 from farhand.core.limits import Limits
 from farhand.core.messages import AssistantMessage, CallRequest, ToolMessage
+from farhand.core.presence import attend
 from farhand.core.run import Phase
 from farhand.core.step import replay
 from farhand.core.updates import CallEnded, RunEnded
@@ -80,9 +83,9 @@ class Runs(RuleBasedStateMachine):
 
     story: Story
 
-    @initialize(limits=st.sampled_from(LIMITS), judged=st.booleans(), calls=calls)
-    def begin(self, limits: Limits, judged: bool, calls: list[tuple[str, str]]) -> None:
-        self.story = Story(*TOOLS, limits=limits, judged_stop=judged)
+    @initialize(limits=st.sampled_from(LIMITS), judged=st.booleans(), attended=st.booleans(), calls=calls)
+    def begin(self, limits: Limits, judged: bool, attended: bool, calls: list[tuple[str, str]]) -> None:
+        self.story = Story(*TOOLS, limits=limits, judged_stop=judged, attended=attended)
         self.approved: set[str] = set()
         self.settled: dict[str, Outcome] = {}
         self.calls = 0
@@ -127,14 +130,29 @@ class Runs(RuleBasedStateMachine):
             self.say(at, answers.answer, result, who=who)
 
     @precondition(open_calls)
-    @rule(at=pick)
-    def a_client_takes_a_call_up(self, at: int) -> None:
-        self.say(at, answers.claim, "tab")
+    @rule(at=pick, holder=st.sampled_from(["tab", "phone"]), dies=st.booleans())
+    def a_client_takes_a_call_up(self, at: int, holder: str, dies: bool) -> None:
+        self.say(at, answers.claim, holder, dies=dies)
 
     @precondition(open_calls)
     @rule(at=pick)
     def no_client_is_there(self, at: int) -> None:
         self.offer(at, lambda call: ClientAbsent(self.story.at, call.id, call.attempt))
+
+    @precondition(open_calls)
+    @rule(at=pick)
+    def a_client_comes(self, at: int) -> None:
+        self.offer(at, lambda call: ClientCame(self.story.at, call.id, call.attempt))
+
+    @precondition(open_calls)
+    @rule(there=st.booleans())
+    def somebody_looks_who_is_there(self, there: bool) -> None:
+        """Said again at once, it changes nothing: whoever looks may look as often as he likes."""
+        for call in self.story.run.open_calls:
+            if (event := attend(self.story.run, call.id, there=there, at=self.story.at)) is not None:
+                assert self.story.run.attended
+                self.story.take(event)
+            assert attend(self.story.run, call.id, there=there, at=self.story.at) is None
 
     @precondition(open_calls)
     @rule(at=pick, edit=EDITS, remember=st.sampled_from([None, *Remember]), times=st.integers(1, 2))
@@ -264,8 +282,8 @@ class Runs(RuleBasedStateMachine):
                 return call.state is CallState.APPROVAL_REQUESTED
             case ApprovalJudged():
                 return call.judging
-            case ClientAbsent():
-                return call.state is CallState.EXECUTING and not call.held_by and call.place is Place.CLIENT
+            case ClientAbsent() | ClientCame():
+                return call.state is CallState.EXECUTING and call.place is Place.CLIENT and not call.dies
             case _:
                 raise AssertionError(event)
 
@@ -347,6 +365,25 @@ class Runs(RuleBasedStateMachine):
                 if call.tool in ("once", "asks"):
                     assert effect.call_id not in seen
                     seen.add(effect.call_id)
+
+    @invariant()
+    def once_is_never_dispatched_again_after_a_client_took_it_up(self) -> None:
+        if not hasattr(self, "story"):
+            return
+        taken = {event.call_id: event.attempt for event in self.story.log if isinstance(event, Claimed)}
+        for effect in self.story.all_effects:
+            if isinstance(effect, Dispatch) and effect.call_id in taken:
+                tool = self.story.run.calls[effect.call_id].tool
+                assert tool == "client_fails" or effect.attempt <= taken[effect.call_id]
+
+    @invariant()
+    def a_client_is_missed_only_where_one_is_looked_for(self) -> None:
+        if not hasattr(self, "story"):
+            return
+        for call in self.story.run.calls.values():
+            if call.grace is not None:
+                assert (call.state, call.place) == (CallState.EXECUTING, Place.CLIENT)
+                assert not call.dies
 
     @invariant()
     def what_runs_is_what_was_checked(self) -> None:

@@ -13,6 +13,7 @@ from farhand.core.call import CallState, Outcome
 from farhand.core.messages import Message
 from farhand.core.updates import (
     CallApproved,
+    CallAttended,
     CallClaimed,
     CallEnded,
     CallExecuting,
@@ -22,6 +23,7 @@ from farhand.core.updates import (
     CallReleased,
     CallReported,
     CallStreamed,
+    CallUnattended,
     CallUpdate,
     CallWaiting,
     ReasoningStreamed,
@@ -266,6 +268,8 @@ def say(update: Update) -> str:
             return text
         case CallApproved(by=text) | CallClaimed(holder=text) | CallReleased(call_id=text):
             return text
+        case CallUnattended(call_id=text) | CallAttended(call_id=text):
+            return text
         case CallProgress(value=value):
             assert_type(value, Any)
             return str(value)
@@ -284,7 +288,7 @@ def say_too_little(update: CallUpdate) -> str:
     match update:
         case CallNamed() | CallStreamed() | CallReady() | CallWaiting() | CallApproved() | CallExecuting():
             return update.call_id
-        case CallClaimed() | CallProgress() | CallReleased():
+        case CallClaimed() | CallUnattended() | CallAttended() | CallProgress() | CallReleased():
             return update.state
         case _:
             assert_never(update)  # pyright: ignore[reportArgumentType]

@@ -50,12 +50,13 @@ def answer(
     at: int,
     attempt: int | None = None,
     multipart: bool = False,
+    client: str = "",
 ) -> Answered | None:
     """A client's result for its call."""
     call = _owned(run, principal, call_id)
     if call.outcome is _OK and multipart == call.multipart and _equal(bytes(call.result), result):
         return None
-    _expect_executing(call, attempt)
+    _expect_client(run, call, client, attempt)
     failure = result_failure(run.definition_of(call), result, run.limits.result_bytes, multipart=multipart)
     if failure is not None:
         raise InvalidAnswer(failure.message, failure.problems)
@@ -64,27 +65,51 @@ def answer(
 
 
 def fail(
-    run: Run, principal: str, call_id: str, failure: Failure, *, at: int, attempt: int | None = None
+    run: Run,
+    principal: str,
+    call_id: str,
+    failure: Failure,
+    *,
+    at: int,
+    attempt: int | None = None,
+    client: str = "",
 ) -> Faulted | None:
     """A client's word that its call failed."""
     call = _owned(run, principal, call_id)
     _expect_words(run, failure)
     if call.failure == failure and (call.outcome is Outcome.FAILED or _is_over(call, attempt)):
         return None
-    _expect_executing(call, attempt)
+    _expect_client(run, call, client, attempt)
     return Faulted(at, call_id, call.attempt, failure)
 
 
 def accept(
-    run: Run, principal: str, call_id: str, *, at: int, note: str = "", attempt: int | None = None
+    run: Run,
+    principal: str,
+    call_id: str,
+    *,
+    at: int,
+    note: str = "",
+    attempt: int | None = None,
+    client: str = "",
 ) -> Accepted | None:
     """A client's word that it works on in the background; how that ends it says with `report`."""
     call = _owned(run, principal, call_id)
     _expect_words(run, note)
     if call.background is not None and call.background.note == note:
         return None
-    _expect_executing(call, attempt)
+    _expect_client(run, call, client, attempt)
     return Accepted(at, call_id, call.attempt, note)
+
+
+def progress(
+    run: Run, principal: str, call_id: str, value: Any, *, attempt: int | None = None, client: str = ""
+) -> Call:
+    """The call that a client may say this of: how far it is. Nothing of it enters the run."""
+    call = _owned(run, principal, call_id)
+    _expect_words(run, value)
+    _expect_client(run, call, client, attempt)
+    return call
 
 
 def report(
@@ -135,10 +160,11 @@ def claim(run: Run, principal: str, call_id: str, holder: str, *, at: int, dies:
     if not holder:  # nobody's call looks just like that
         raise InvalidAnswer("whoever takes a call up needs a name")
     _expect_executing(call, None)
+    if not dies:  # a function of the process is nobody's client
+        _expect_target(run, call, holder)
     if call.held_by == holder:
         return None
-    if call.held_by:
-        raise AnswerConflict(f"call {call_id!r} is taken by another client")
+    _expect_free(call, holder)
     return Claimed(at, call_id, call.attempt, holder, dies)
 
 
@@ -257,6 +283,24 @@ def _expect_executing(call: Call, attempt: int | None) -> None:
         raise NotExpected(f"call {call.id!r} does not wait for a client's answer ({call.state}, at the {call.place})")
     if attempt is not None and attempt != call.attempt:
         raise NotExpected(f"call {call.id!r} is at attempt {call.attempt}, not {attempt}")
+
+
+def _expect_client(run: Run, call: Call, client: str, attempt: int | None) -> None:
+    """A client that says who it is counts only if nobody else has the call, or is to have it."""
+    _expect_executing(call, attempt)
+    if client:
+        _expect_target(run, call, client)
+        _expect_free(call, client)
+
+
+def _expect_target(run: Run, call: Call, client: str) -> None:
+    if run.target and client != run.target:
+        raise NotExpected(f"call {call.id!r} is for another client")
+
+
+def _expect_free(call: Call, client: str) -> None:
+    if call.held_by and client != call.held_by:
+        raise AnswerConflict(f"call {call.id!r} is taken by another client")
 
 
 def _is_over(call: Call, attempt: int | None) -> bool:

@@ -44,6 +44,10 @@ class Started(Struct, frozen=True, gc=False, tag="started", omit_defaults=True):
     memory: tuple[Memory, ...] = ()
     refused: tuple[str, ...] = ()
     """What of the client's tools was not taken, and why."""
+    attended: bool = False
+    """Clients are expected to be connected while it runs: one that is not there is missed."""
+    target: str = ""
+    """The one client that may take its calls up; empty: any of the principal's."""
 
 
 class Replied(Struct, frozen=True, gc=False, tag="replied", omit_defaults=True):
@@ -166,7 +170,15 @@ class Lost(Struct, frozen=True, gc=False, tag="lost"):
 
 
 class ClientAbsent(Struct, frozen=True, gc=False, tag="client-absent"):
-    """No client is there that offers the tool."""
+    """No client is there that offers the tool, or the one that has taken the call up is gone."""
+
+    at: int
+    call_id: str
+    attempt: int
+
+
+class ClientCame(Struct, frozen=True, gc=False, tag="client-came"):
+    """A client is there again that offers the tool, or the one that has taken the call up."""
 
     at: int
     call_id: str
@@ -230,6 +242,7 @@ Event: TypeAlias = (
     | Faulted
     | Lost
     | ClientAbsent
+    | ClientCame
     | TimerFired
     | CallCancelled
     | RunCancelled

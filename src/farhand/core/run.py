@@ -71,6 +71,10 @@ class Run(Struct, frozen=True, gc=False, omit_defaults=True):
     """What the model has yet to be told of work in the background."""
     noted: tuple[str, ...] = ()
     """The calls of earlier runs that there was news of."""
+    attended: bool = False
+    """Clients are expected to be connected while it runs."""
+    target: str = ""
+    """The one client that may take its calls up; empty: any."""
     finish: Finish | None = None
     ending: Ending | None = None
     limit: str = ""

@@ -11,7 +11,7 @@ from msgspec import structs
 from farhand.core import reasons
 from farhand.core.background import accepted, background_ended, noted
 from farhand.core.call import Call, CallState, Change, Outcome, move, settle
-from farhand.core.definition import Absent, Approval, Definition, Place, SideEffect
+from farhand.core.definition import Definition, Place, SideEffect
 from farhand.core.effects import (
     AskApproval,
     AskModel,
@@ -20,7 +20,6 @@ from farhand.core.effects import (
     JudgeApproval,
     JudgeStop,
     Memorise,
-    SetTimer,
     StopModel,
     Withdraw,
 )
@@ -34,6 +33,7 @@ from farhand.core.events import (
     CallCancelled,
     Claimed,
     ClientAbsent,
+    ClientCame,
     Denied,
     Event,
     Faulted,
@@ -53,6 +53,7 @@ from farhand.core.events import (
 from farhand.core.history import closed
 from farhand.core.messages import AssistantMessage
 from farhand.core.pieces import Usage
+from farhand.core.presence import client_absent, client_came, grace_over, is_free, recover
 from farhand.core.run import Ending, Phase, Run
 from farhand.core.timers import timers_of
 from farhand.core.turn import (
@@ -61,7 +62,6 @@ from farhand.core.turn import (
     argument_failure,
     arguments_hash,
     ask_approval,
-    back_off,
     finish,
     follow_memory,
     next_turn,
@@ -87,7 +87,8 @@ _ANY_TIME: frozenset[type] = frozenset({RunCancelled, Recovered, TimerFired, Bac
 ACCEPTS: Mapping[Phase, frozenset[type]] = {
     Phase.ASKING: _ANY_TIME | {Replied, ModelFailed},
     Phase.CALLING: _ANY_TIME
-    | {ApprovalJudged, Approved, Denied, Claimed, Answered, Accepted, Faulted, Lost, ClientAbsent, CallCancelled},
+    | {ApprovalJudged, Approved, Denied, Claimed, Answered, Accepted, Faulted, Lost, CallCancelled}
+    | {ClientAbsent, ClientCame},
     Phase.JUDGING: _ANY_TIME | {StopJudged},
     Phase.ENDED: frozenset({TimerFired, BackgroundEnded}),
 }
@@ -135,6 +136,8 @@ def _started(event: Started) -> tuple[Run, tuple[Effect, ...]]:
         memory=event.memory,
         judged_stop=event.judged_stop,
         output_schema=event.output_schema,
+        attended=event.attended,
+        target=event.target,
         created=event.at,
         updated=event.at,
     )
@@ -242,7 +245,7 @@ def _decide_alike(work: Work, memory: Memory, by: str) -> None:
 
 def _claimed(work: Work, event: Claimed) -> None:
     call = work.call(event.call_id, event.attempt)
-    if not _is_free(call):
+    if not is_free(call):
         raise IllegalChange(f"call {call.id!r} is not free to be taken up")
     work.put(structs.replace(call, held_by=event.holder, dies=event.dies, grace=None))
 
@@ -262,44 +265,8 @@ def _faulted(work: Work, event: Faulted) -> None:
 
 def _lost(work: Work, event: Lost) -> None:
     call, definition = _known(work, event.call_id, event.attempt)
-    _recover_executing(work, call, definition)
+    recover(work, call, definition)
     advance(work)
-
-
-def _recover_executing(work: Work, call: Call, definition: Definition) -> None:
-    """Whoever worked on the call is gone: run it again only if that can do no harm."""
-    if definition.policy.effect is SideEffect.ONCE or call.losses >= work.run.limits.max_losses:
-        work.settle(call, Outcome.UNKNOWN, reasons.unknown(call))
-    else:
-        work.put(move(call, Change.RELEASE, losses=call.losses + 1, deadline=None, held_by="", dies=False))
-
-
-def _is_free(call: Call) -> bool:
-    """Whether any client may take the call up."""
-    return call.state is _EXECUTING and call.place is _CLIENT and not call.held_by
-
-
-def _client_absent(work: Work, event: ClientAbsent) -> None:
-    call, definition = _known(work, event.call_id, event.attempt)
-    if not _is_free(call):
-        raise IllegalChange(f"call {call.id!r} does not look for a client")
-    policy = definition.policy
-    default = Absent.WAIT if policy.approval is not Approval.NEVER else Absent.FALLBACK
-    match policy.absent or default:
-        case Absent.WAIT:
-            return
-        case Absent.FAIL:
-            work.settle(call, Outcome.UNAVAILABLE, reasons.absent(call, definition))
-            work.end(Ending.FAILED, failure=reasons.absent(call, definition))
-            return
-        case Absent.RETRY if call.absences < work.run.limits.absent_retries:
-            back_off(work, structs.replace(call, absences=call.absences + 1))
-            return
-        case _:
-            if call.grace is None:
-                due = work.at + round(work.run.limits.grace * 1000)
-                work.put(structs.replace(call, grace=due))
-                work.effects.append(SetTimer(due, call.id, TimerKind.GRACE, call.attempt))
 
 
 def _timer_fired(work: Work, event: TimerFired) -> None:
@@ -314,7 +281,7 @@ def _timer_fired(work: Work, event: TimerFired) -> None:
         case TimerKind.BACKOFF if call.ready and call.not_before <= work.at:
             work.put(structs.replace(call, not_before=0))
         case TimerKind.GRACE if call.grace is not None and call.grace <= work.at:
-            work.settle(call, Outcome.UNAVAILABLE, reasons.absent(call, definition))
+            grace_over(work, call, definition)
         case _:
             return
     advance(work)
@@ -380,7 +347,7 @@ def _resume_call(work: Work, call: Call, definition: Definition, *, offered: boo
     """Ask again for whatever an open call was waiting for."""
     if call.state is _EXECUTING and (call.place is not _CLIENT or call.dies):
         if offered or definition.policy.effect is SideEffect.ONCE:
-            _recover_executing(work, call, definition)
+            recover(work, call, definition)
         else:
             work.settle(call, Outcome.UNAVAILABLE, reasons.tool_changed(call))
         return
@@ -421,7 +388,8 @@ HANDLERS: Mapping[type, Callable[[Work, Any], None]] = {
     Noted: noted,
     Faulted: _faulted,
     Lost: _lost,
-    ClientAbsent: _client_absent,
+    ClientAbsent: client_absent,
+    ClientCame: client_came,
     TimerFired: _timer_fired,
     CallCancelled: _call_cancelled,
     RunCancelled: _run_cancelled,

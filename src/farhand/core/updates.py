@@ -158,6 +158,27 @@ class CallClaimed(Struct, frozen=True, gc=False, tag="call-claimed", tag_field="
     state: CallState = CallState.EXECUTING
 
 
+class CallUnattended(Struct, frozen=True, gc=False, tag="call-unattended", tag_field="type"):
+    """No client is there for the call; one may come until the given time (`executing`)."""
+
+    seq: int
+    at: int
+    call_id: str
+    attempt: int
+    until: int
+    state: CallState = CallState.EXECUTING
+
+
+class CallAttended(Struct, frozen=True, gc=False, tag="call-attended", tag_field="type"):
+    """A client is there again for the call (`executing`)."""
+
+    seq: int
+    at: int
+    call_id: str
+    attempt: int
+    state: CallState = CallState.EXECUTING
+
+
 class CallProgress(Struct, frozen=True, gc=False, tag="call-progress", tag_field="type"):
     """Live: what the tool says of its progress (`executing`)."""
 
@@ -257,6 +278,8 @@ Update: TypeAlias = (
     | CallApproved
     | CallExecuting
     | CallClaimed
+    | CallUnattended
+    | CallAttended
     | CallProgress
     | CallReleased
     | CallEnded
@@ -274,6 +297,8 @@ CallUpdate: TypeAlias = (
     | CallApproved
     | CallExecuting
     | CallClaimed
+    | CallUnattended
+    | CallAttended
     | CallProgress
     | CallReleased
     | CallEnded
@@ -328,6 +353,8 @@ def current(run: Run, seq: int) -> list[Update]:
             out.append(_call_executing(run, call, run.updated, seq))
             if call.held_by:
                 out.append(CallClaimed(seq, run.updated, call.id, call.attempt, call.held_by))
+            if call.grace is not None:
+                out.append(CallUnattended(seq, run.updated, call.id, call.attempt, call.grace))
         else:
             out.append(CallReady(seq, run.updated, call.id, call.tool, call.turn, call.place, call.arguments))
     if run.ending is not None:
@@ -386,6 +413,10 @@ def _changed_call(out: list[Update], run: Run, old: Call, new: Call, at: int, se
         out.append(_call_executing(run, new, at, seq + len(out) + 1))
     if new.held_by and new.held_by != old.held_by:
         out.append(CallClaimed(seq + len(out) + 1, at, new.id, new.attempt, new.held_by))
+    elif new.grace is not None and old.grace is None:
+        out.append(CallUnattended(seq + len(out) + 1, at, new.id, new.attempt, new.grace))
+    elif old.grace is not None and new.grace is None and new.state is _EXECUTING and new.attempt == old.attempt:
+        out.append(CallAttended(seq + len(out) + 1, at, new.id, new.attempt))
     if new.outcome is not None:
         out.append(_call_ended(new, at, seq + len(out) + 1))
 
