@@ -273,3 +273,17 @@ def test_whether_a_callback_wants_a_second_value_is_read_off_its_parameters() ->
     assert takes_two(lambda call, context, /, more=1: None)
     for one in (Asker(), lambda call: None, lambda call, store=1: None, lambda call, *rest, x: None, print, type):
         assert not takes_two(one)
+
+
+async def test_the_second_parameter_of_a_function_of_the_whole_input_is_the_context() -> None:
+    def tell(given: dict[str, int], about: Any) -> list[Any]:
+        return [given, about.call_id]
+
+    result, parts = await bind(tell, OPEN, None).run({"a": 1}, make_context())
+    assert (result, parts) == (b'[{"a":1},"c1"]', False)
+
+
+async def test_what_a_function_gives_can_be_looked_at_before_it_is_written() -> None:
+    function = bind(lambda given: given["a"], OPEN, None)
+    result = await function.begin({"a": 1}, None)
+    assert (result, function.write(result)) == (1, (b"1", False))

@@ -5,7 +5,7 @@ import contextvars
 import functools
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -122,6 +122,10 @@ class Function:
 
     async def run(self, arguments: Any, context: CallContext | None) -> tuple[bytes, bool]:
         """The result as JSON, and whether it is a list of parts."""
+        return dump_result(await self.begin(arguments, context), self._write)
+
+    def begin(self, arguments: Any, context: CallContext | None) -> Awaitable[Any]:
+        """The function's work, to be awaited; it gives what the function returns."""
         try:
             value = self._reads.load(arguments)
         except ValueError as error:  # the type's own validators, which a JSON Schema cannot say
@@ -131,17 +135,21 @@ class Function:
             keywords[self._context_name] = context
         positional = () if self._spread else (value,)
         if self._async:
-            result = await self.function(*positional, **keywords)
-        else:
-            result = await in_thread(self.function, *positional, **keywords)
+            return self.function(*positional, **keywords)
+        return in_thread(self.function, *positional, **keywords)
+
+    def write(self, result: Any) -> tuple[bytes, bool]:
+        """What the function returned as JSON, and whether it is a list of parts."""
         return dump_result(result, self._write)
 
 
 def bind(function: Callable[..., Any], reads: Codec, writes: Codec | None) -> Function:
-    """A function that takes the whole input as its first parameter, and perhaps a context."""
-    return Function(
-        function, reads=reads, writes=writes, spread=False, context_name=_context_name(function, _hints(function))
-    )
+    """A function that takes the whole input as its first parameter, and perhaps a context.
+
+    The context's parameter is the one of that type, or else the second one that has to be given.
+    """
+    name = _context_name(function, _hints(function)) or _second(function)
+    return Function(function, reads=reads, writes=writes, spread=False, context_name=name)
 
 
 def bind_signature(function: Callable[..., Any], signature: Signature, writes: Codec | None) -> Function:
@@ -191,6 +199,18 @@ def takes_two(function: Callable[..., Any]) -> bool:
         return False
     wanted = [one for one in parameters if one.default is one.empty and one.kind in _POSITIONAL]
     return len(wanted) == 2
+
+
+def _second(function: Callable[..., Any]) -> str | None:
+    """The name of the second value that a function wants, if it wants two and that one can be given by its name."""
+    if not takes_two(function):
+        return None
+    [_, second] = [
+        one
+        for one in inspect.signature(function).parameters.values()
+        if one.default is one.empty and one.kind in _POSITIONAL
+    ]
+    return second.name if second.kind is second.POSITIONAL_OR_KEYWORD else None
 
 
 async def in_thread(function: Callable[..., Any], *positional: Any, **keywords: Any) -> Any:

@@ -3,7 +3,6 @@
 import asyncio
 import inspect
 import logging
-import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
@@ -22,6 +21,7 @@ from farhand.core.final import NO_SCHEMA
 from farhand.core.pieces import Piece, ToolStart
 from farhand.core.run import Phase, Run
 from farhand.models.base import Request
+from farhand.places.faults import hidden, said, shown, where
 from farhand.places.functions import takes_two
 from farhand.places.running import CallContext
 from farhand.places.values import dump, dump_result
@@ -116,7 +116,7 @@ async def _dispatch(driver: Driver, effect: Dispatch) -> None:
             context = context_of(driver, call, (call.id, call.attempt)) if function.wants_context else None
             raw, multipart = await function.run(json.decode(call.arguments), context)
     except ToolError as error:
-        failure = _said(error)
+        failure = said(error)
     except asyncio.CancelledError as error:
         if driver.interrupted((call.id, call.attempt)):
             raise
@@ -165,31 +165,14 @@ def context_of(driver: Driver, call: Record, key: Key) -> CallContext:
     return context
 
 
-def _said(error: ToolError) -> Failure:
-    """What a tool's author says went wrong, as far as it can be written down."""
-    try:
-        details = json.decode(dump(error.details))
-    except (TypeError, ValueError):
-        details = None
-    text = [str(part).encode("utf-8", "replace").decode() for part in (error.code, error.message, error.path)]
-    return Failure(*text, retryable=bool(error.retryable), details=details)
-
-
 def _hidden(driver: Driver, call: Record, error: BaseException) -> Failure:
-    """An exception that no author meant for the model: only a number, which the log has too."""
     number = driver.means.clock.new_id()[:8]
     logger.error("tool %s failed (error %s, call %s): %s", call.tool, number, call.id, _where(driver, error))
-    if driver.means.show_errors:
-        return Failure("tool_failed", str(error).encode("utf-8", "replace").decode(), retryable=True)
-    return Failure("tool_failed", f"Tool '{call.tool}' failed (error {number}).", retryable=True)
+    return shown(error) if driver.means.show_errors else hidden(call.tool, number)
 
 
 def _where(driver: Driver, error: BaseException) -> str:
-    """An exception for the log: its type and place, because its text may hold what nobody should read there."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" in {frames[-1].name}, line {frames[-1].lineno} of {frames[-1].filename}" if frames else ""
-    text = f": {error}" if driver.means.show_errors else ""
-    return f"{type(error).__name__}{place}{text}"
+    return where(error, text=driver.means.show_errors)
 
 
 async def _ask_approval(driver: Driver, effect: AskApproval) -> None:
