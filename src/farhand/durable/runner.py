@@ -1,42 +1,37 @@
 """What a server talks to: start runs, answer their calls, watch their threads, on any replica, after any crash."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, suppress
-from functools import partial
 from hashlib import sha256
 from typing import Any, Literal, Self
 
-from msgspec import UNSET, Struct, UnsetType, json, structs
+from msgspec import Struct, json, structs
 
 from farhand.agent import Agent, ClientTools, Input
 from farhand.calls import Call
-from farhand.core import answers
 from farhand.core.background import news_of
 from farhand.core.call import Call as Record
-from farhand.core.call import Outcome
 from farhand.core.definition import Approval
-from farhand.core.errors import DuplicateToolName, RunRefused, StartConflict, ThreadBusy, UnknownCall, UsageError
+from farhand.core.errors import DuplicateToolName, StartConflict, ThreadBusy, UnknownCall, UsageError
 from farhand.core.events import Event, Memory, Noted, Started
-from farhand.core.failure import Failure
 from farhand.core.messages import Message
 from farhand.core.run import Run
-from farhand.core.step import step
 from farhand.core.updates import Update
 from farhand.durable.handle import StoredRun
 from farhand.durable.held import Moved
+from farhand.durable.names import LOCAL, ThreadNames, thread_key
 from farhand.durable.position import Position
 from farhand.durable.record import Revived, read_messages, read_updates
-from farhand.durable.replica import Decide, Replica
+from farhand.durable.replica import Replica
+from farhand.durable.standing import Standing
 from farhand.durable.timing import Timing
-from farhand.places.values import dump, dump_result
+from farhand.durable.verbs import Verbs
 from farhand.runner.clock import Clock
-from farhand.runner.decision import Approve, Deny, decision, remembered
-from farhand.runner.live import Receipt
 from farhand.runner.view import RunView
 from farhand.stores import open_store
 from farhand.stores.base import RunRow, Store, ThreadRow
 
-LOCAL = "local"
 NEW_INPUT = "user provided new input"
 
 
@@ -53,12 +48,7 @@ class Thread(Struct, frozen=True):
     """Calls that wait for a client or a person."""
 
 
-def thread_key(principal: str, thread: str) -> str:
-    """What a thread is called in the store. Two principals never share one, whatever names they choose."""
-    return sha256(f"{len(principal)}:{principal}{thread}".encode()).hexdigest()[:32]
-
-
-class Runner:
+class Runner(Verbs):
     """Runs agents whose runs are kept. Several runners on one store share the work; any of them takes any answer."""
 
     def __init__(
@@ -74,6 +64,7 @@ class Runner:
         self.store: Store = open_store(store) if isinstance(store, str) else store
         self._default = agents[0].name
         self._replica = Replica(named, self.store, timing, clock)
+        self._names = ThreadNames(self.store)
 
     async def open(self) -> None:
         """Open the store, and take up what was left in it."""
@@ -116,11 +107,15 @@ class Runner:
         key: str = "",
         busy: Literal["replace", "refuse"] = "replace",
         clashes: Literal["warn", "refuse"] = "warn",
+        attended: bool = False,
+        target: str = "",
     ) -> StoredRun[Any]:
         """Begin a run; it is stored when this returns, and works on by itself.
 
         The thread's own history goes before the message. With a `key`, starting again gives the same run. A client's
         tool that has the name of one of the agent's is left out, or with `clashes="refuse"` the start is refused.
+        `attended`: clients are expected to be attached, and one that is not there is missed. `target`: the one client
+        that may take its calls up.
         """
         name = agent or self._default
         clock = self._replica.clock
@@ -133,6 +128,7 @@ class Runner:
             started = await self._started(name, message, tools, principal, thread, known)
             if started.refused and clashes == "refuse":
                 raise DuplicateToolName("; ".join(started.refused))
+            started = structs.replace(started, attended=attended, target=target)
             row = RunRow(
                 id=started.run_id,
                 thread=known.id,
@@ -208,154 +204,25 @@ class Runner:
         rows = await self.store.waiting(principal, key, limit)
         return [Call(json.decode(row.record, type=Record), None) for row in rows]
 
-    # What others may say
+    async def waiting(self, *, principal: str = LOCAL, thread: str = "", limit: int = 1000) -> list[Standing]:
+        """The same calls, each with the run and the thread it belongs to."""
+        key = thread_key(principal, thread) if thread else ""
+        rows = await self.store.waiting(principal, key, limit)
+        names = await self._names_of([row.thread for row in rows])
+        return [Standing(json.decode(row.record, type=Record), row.run, names[row.thread]) for row in rows]
 
-    async def answer(
-        self, call_id: str, result: Any = None, *, principal: str = LOCAL, attempt: int | None = None
-    ) -> Receipt:
-        """A client's result for its call. The first valid answer counts; the run goes on by itself."""
-        raw, multipart = dump_result(result, dump)
-        say = partial(answers.answer, result=raw, attempt=attempt, multipart=multipart)
-        return await self._say(call_id, principal, say)
+    async def call(self, call_id: str, *, principal: str = LOCAL) -> Standing:
+        """A call as it stands, also one that has ended."""
+        revived = await self._read(call_id, principal)
+        return Standing(revived.run.calls[call_id], revived.row.id, revived.thread.name)
 
-    async def fail(
-        self,
-        call_id: str,
-        message: str,
-        *,
-        code: str = "tool_failed",
-        path: str = "",
-        retryable: bool = True,
-        details: Any = None,
-        principal: str = LOCAL,
-        attempt: int | None = None,
-    ) -> Receipt:
-        """A client's word that its call failed."""
-        failure = Failure(code, message, path, retryable, json.decode(dump(details)))
-        return await self._say(call_id, principal, partial(answers.fail, failure=failure, attempt=attempt))
-
-    async def accept(
-        self, call_id: str, note: str = "", *, principal: str = LOCAL, attempt: int | None = None
-    ) -> Receipt:
-        """A client's word that it works on a call in the background: the run goes on, `report` says how that ended."""
-        return await self._say(call_id, principal, partial(answers.accept, note=note, attempt=attempt))
-
-    async def report(
-        self,
-        call_id: str,
-        result: Any = None,
-        *,
-        outcome: Literal["ok", "failed", "cancelled", "unknown"] = "ok",
-        message: str = "",
-        principal: str = LOCAL,
-    ) -> Receipt:
-        """How work in the background has ended, at any time. If its run is over, the thread's next run tells the model.
-
-        That is the run that is open by then, or else one that begins with the news.
-        """
-        say = partial(answers.report, outcome=Outcome(outcome), result=dump(result), message=message)
-        receipt = await self._say(call_id, principal, say)
-        revived = await self._replica.read(await self._run_of(call_id))
-        if revived is not None and revived.run.ending is not None:
-            await self._tell_thread(revived, call_id)
-        return receipt
-
-    async def claim(self, call_id: str, holder: str, *, principal: str = LOCAL) -> Receipt:
-        """One of several clients takes a call up; the others see that it is taken."""
-        return await self._say(call_id, principal, partial(answers.claim, holder=holder))
-
-    async def approve(
-        self,
-        call_id: str,
-        *,
-        arguments: Any | UnsetType = UNSET,
-        payload: Any = None,
-        remember: Literal["tool", "arguments"] | None = None,
-        shown: str | None = None,
-        principal: str = LOCAL,
-    ) -> Receipt:
-        """A person's yes, bound to what was shown; it counts once."""
-        text = None if arguments is UNSET else dump(arguments).decode()
-        said = json.decode(dump(payload))
-        say = partial(answers.approve, arguments=text, shown=shown, payload=said, remember=remembered(remember))
-        return await self._say(call_id, principal, say)
-
-    async def deny(
-        self,
-        call_id: str,
-        reason: str = "",
-        *,
-        remember: Literal["tool", "arguments"] | None = None,
-        principal: str = LOCAL,
-    ) -> Receipt:
-        """A person's no; the model is told the reason."""
-        return await self._say(call_id, principal, partial(answers.deny, reason=reason, remember=remembered(remember)))
-
-    async def settle(
-        self,
-        results: Mapping[str, Any],
-        decisions: Mapping[str, bool | Approve | Deny] | None = None,
-        *,
-        principal: str = LOCAL,
-    ) -> tuple[Receipt, ...]:
-        """Several results and decisions about calls of one run; all of them count or, when one is refused, none."""
-        asked: list[Callable[[Run, int], Event | None]] = []
-        for call_id, verdict in (decisions or {}).items():
-            asked.append(partial(_decide, principal, call_id, verdict))
-        for call_id, result in results.items():
-            raw, multipart = dump_result(result, dump)
-            asked.append(partial(_answer, principal, call_id, raw, multipart))
-        call_ids = [*(decisions or {}), *results]
-        if not call_ids:
-            return ()
-        repeated = await self._say_of(await self._run_of(call_ids[0]), principal, partial(_in_turn, asked))
-        return tuple(Receipt(call_id, said) for call_id, said in zip(call_ids, repeated, strict=True))
-
-    async def cancel_call(self, call_id: str, reason: str = "", *, principal: str = LOCAL) -> Receipt:
-        """Call one call off; the place that works on it is told, and so is the model."""
-        return await self._say(call_id, principal, partial(answers.cancel_call, reason=reason))
-
-    async def cancel(self, run: str, reason: str = "", *, principal: str = LOCAL) -> bool:
-        """Call a whole run off; false if it had ended already."""
-
-        def decide(state: Run, now: int) -> Sequence[Event | None]:
-            return [answers.cancel_run(state, principal, at=now, reason=reason)]
-
-        [repeated] = await self._say_of(run, principal, decide, "there is no such run")
-        return not repeated
-
-    async def forget(self, *, principal: str = LOCAL) -> None:
-        """Ask again about everything that the principal has decided for good."""
-        await self.store.forget(principal)
+    async def runs(self, *, principal: str = LOCAL, state: str = "", limit: int = 100) -> list[tuple[RunRow, str]]:
+        """Runs of a principal, newest first, each with the name of its thread; an empty state is any."""
+        rows = await self.store.runs(principal, state, limit)
+        names = await self._names_of([row.thread for row in rows])
+        return [(row, names[row.thread]) for row in rows]
 
     # How it is done
-
-    async def _say(self, call_id: str, principal: str, say: Callable[..., Event | None]) -> Receipt:
-        def decide(run: Run, now: int) -> Sequence[Event | None]:
-            return [say(run, principal, call_id, at=now)]
-
-        [repeated] = await self._say_of(await self._run_of(call_id), principal, decide)
-        return Receipt(call_id, repeated)
-
-    async def _say_of(
-        self, run: str, principal: str, decide: Decide, unknown: str = "there is no such call"
-    ) -> Sequence[bool]:
-        """A stranger is told just what he is told of a run that is not there, also of one that was put aside."""
-        try:
-            return await self._replica.say(run, decide)
-        except UnknownCall:
-            raise UnknownCall(unknown) from None
-        except RunRefused:
-            stored = await self.store.load(run)
-            if stored is None or stored.run.principal != principal:
-                raise UnknownCall(unknown) from None
-            raise
-
-    async def _run_of(self, call_id: str) -> str:
-        run = await self.store.run_of(call_id)
-        if run is None:
-            raise UnknownCall("there is no such call")
-        return run
 
     async def _tell_thread(self, revived: Revived, call_id: str) -> None:
         """Have the model told of what came after the end of a run. Said again, it is told once more at most."""
@@ -375,8 +242,21 @@ class Runner:
                     await self._replica.say(known.run, note)
                     return
                 await self.start(
-                    news, thread=thread.name, principal=row.principal, agent=row.agent, key=key, busy="refuse"
+                    news,
+                    thread=thread.name,
+                    principal=row.principal,
+                    agent=row.agent,
+                    key=key,
+                    busy="refuse",
+                    attended=revived.run.attended,
+                    target=revived.run.target,
                 )
+
+    async def _names_of(self, keys: Sequence[str]) -> Mapping[str, str]:
+        """What threads are called by their owner."""
+        keys = list(dict.fromkeys(keys))
+        found = await asyncio.gather(*map(self._names.of, keys))
+        return {key: "" if name is None else name.name for key, name in zip(keys, found, strict=True)}
 
     async def _free(self, thread: str, principal: str, busy: str) -> ThreadRow:
         """The thread, without an open run."""
@@ -431,21 +311,3 @@ class Runner:
 def _request(agent: str, thread: str, message: Input, tools: ClientTools) -> str:
     """What a start asks for, as far as it has to be the same under the same key."""
     return sha256(json.encode([agent, thread, repr(message), repr(tools)])).hexdigest()
-
-
-def _answer(principal: str, call_id: str, raw: bytes, multipart: bool, run: Run, now: int) -> Event | None:
-    return answers.answer(run, principal, call_id, raw, at=now, multipart=multipart)
-
-
-def _decide(principal: str, call_id: str, verdict: object, run: Run, now: int) -> Event | None:
-    return decision(run, principal, call_id, verdict, now)
-
-
-def _in_turn(asked: Sequence[Callable[[Run, int], Event | None]], run: Run, now: int) -> Sequence[Event | None]:
-    """Each is tried on what the ones before it would make of the run."""
-    events: list[Event | None] = []
-    for ask in asked:
-        events.append(ask(run, now))
-        if events[-1] is not None:
-            run, _ = step(run, events[-1])
-    return events
