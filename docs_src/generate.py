@@ -1,6 +1,6 @@
 """The parts of the docs that come from the code: what stands between `<!-- generated: name -->` and `<!-- end -->`.
 
-`python docs_src/generate.py` names the parts that are stale and ends with 1 if there are any; `--write` renews them.
+`python -m docs_src.generate` names the parts that are stale and ends with 1 if there are any; `--write` renews them.
 """
 
 import ast
@@ -17,6 +17,7 @@ from typing import Any, cast, get_args
 from msgspec import NODEFAULT, Struct, structs
 
 import farhand
+from docs_src import wire
 from farhand import tool
 from farhand.core import call, effects, events, pieces, updates
 from farhand.core.admission import OUTSIDE, OWNER, STRICT, AdmissionLimits
@@ -234,6 +235,9 @@ PARTS: dict[str, Callable[[], str]] = {
     "effects": lambda: value_table(effects.Effect),
     "pieces": lambda: value_table(pieces.Piece),
     "exceptions": exceptions,
+    "native requests": wire.requests,
+    "native problems": wire.problems,
+    "native frames": wire.frames,
 }
 
 

@@ -50,7 +50,7 @@ def codes_in(source: str) -> Iterator[str]:
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_a_generated_part_is_what_the_code_says_now(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert renewed(text) == text, "stale: run `.venv/bin/python docs_src/generate.py --write`"
+    assert renewed(text) == text, "stale: run `.venv/bin/python -m docs_src.generate --write`"
 
 
 def test_every_part_stands_on_exactly_one_page() -> None:
