@@ -27,13 +27,18 @@ from farhand.models.base import Request
 
 ROOT = Path(__file__).parents[1]
 WARM = 200
-"""So many runs are paused before anything is measured: caches are full then."""
+"""So many runs are paused before anything is measured: everything was used once then."""
 AT_ONCE = 50
 PATIENCE = 300.0
-GROWTH = 1000
-"""Bytes that one waiting run may cost: 10 MB for 10,000."""
-NOISE = 3 << 20
-"""Bytes by which two looks at the same process differ."""
+PATIENCE_FOR_CALM = 5.0
+RUNNERS_TASKS = 3
+"""This program, the round in which a runner looks after its runs, the look for what other processes wrote."""
+RUNNERS_TIMERS = 2
+"""Until the next round, and until the next look."""
+GROWTH = 10_000_000
+"""Bytes by which the process may grow, however many runs wait: SQLite's caches fill, and the heap finds its size."""
+BLOCKS = 0.5
+"""Of memory that Python has given out, for one waiting run: less than one means that nothing is kept for it."""
 SOON = 1.0
 """Seconds from the start of a process to the first reply to an answer."""
 
@@ -46,6 +51,8 @@ class Figures(Struct, frozen=True, kw_only=True):
     before: int
     """Memory of the process that paused the runs."""
     after: int
+    blocks: int
+    """Of memory that Python has given out because of the runs."""
     tasks: int
     """Tasks that are there because of the runs."""
     timers: int
@@ -62,8 +69,10 @@ class Figures(Struct, frozen=True, kw_only=True):
     def missed(self) -> Sequence[str]:
         """The bars that were missed."""
         missed: list[str] = []
-        if self.after - self.before > max(NOISE, GROWTH * self.runs):
+        if self.after - self.before > GROWTH:
             missed.append(f"memory grew by {self.after - self.before} bytes")
+        if self.blocks > BLOCKS * self.runs:
+            missed.append(f"{self.blocks} blocks of Python's memory are held")
         if self.tasks or self.timers:
             missed.append(f"{self.tasks} tasks and {self.timers} timers are held")
         if self.first_reply > SOON:
@@ -74,11 +83,12 @@ class Figures(Struct, frozen=True, kw_only=True):
 
     def short(self) -> str:
         """For one line."""
+        grown = f"{(self.after - self.before) / 1e6:+.1f} MB ({self.before / 1e6:.1f} -> {self.after / 1e6:.1f})"
         return (
-            f"{self.runs} runs paused in {self.pausing:.1f} s, {(self.after - self.before) / 1e6:+.1f} MB "
-            f"({self.before / 1e6:.1f} -> {self.after / 1e6:.1f}), {self.tasks} tasks, {self.timers} timers; "
-            f"file {self.file / 1e6:.1f} MB; after kill -9: first receipt {self.first_receipt:.2f} s, "
-            f"first reply {self.first_reply:.2f} s, all {self.resumed} in {self.resuming:.1f} s"
+            f"{self.runs} runs paused in {self.pausing:.1f} s, {grown}, {self.blocks} blocks, {self.tasks} tasks, "
+            f"{self.timers} timers; file {self.file / 1e6:.1f} MB; after kill -9: first receipt "
+            f"{self.first_receipt:.2f} s, first reply {self.first_reply:.2f} s, all {self.resumed} in "
+            f"{self.resuming:.1f} s"
         )
 
 
@@ -153,13 +163,30 @@ def _tell(**figures: float) -> None:
 async def _pause(database: Path, runs: int) -> None:
     async with Runner(make_agent(), store=f"sqlite:{database}") as runner:
         await _start(runner, [f"warm {n}" for n in range(WARM)], principal="warm")
-        tasks, timers = len(asyncio.all_tasks()), _timers()
-        before, began = _resident(), time.monotonic()
+        await _calm()
+        before, blocks, began = _resident(), sys.getallocatedblocks(), time.monotonic()
         await _start(runner, [f"run {n}" for n in range(runs)], principal="local")
         pausing = time.monotonic() - began
-        held = len(asyncio.all_tasks()) - tasks
-        _tell(pausing=pausing, before=before, after=_resident(), tasks=held, timers=_timers() - timers)
+        tasks, timers = await _calm()
+        _tell(
+            pausing=pausing,
+            before=before,
+            after=_resident(),
+            blocks=sys.getallocatedblocks() - blocks,
+            tasks=tasks,
+            timers=timers,
+        )
         await asyncio.Event().wait()  # until killed
+
+
+async def _calm() -> tuple[int, int]:
+    """Until nothing is under way any more but what a runner without runs has; else, what still is."""
+    deadline = time.monotonic() + PATIENCE_FOR_CALM
+    while True:
+        tasks, timers = max(0, len(asyncio.all_tasks()) - RUNNERS_TASKS), max(0, _timers() - RUNNERS_TIMERS)
+        if not (tasks or timers) or time.monotonic() > deadline:
+            return tasks, timers
+        await asyncio.sleep(0)
 
 
 async def _start(runner: Runner, threads: Sequence[str], *, principal: str) -> None:

@@ -18,10 +18,12 @@ Synchronous: TypeAlias = Literal["full", "normal"]
 BUSY = 5.0
 """Seconds to wait for another process."""
 OLDEST = (3, 24)
+CACHE = (1024, 1024)
+"""KiB for the writer and for a reader. The system has the same pages in memory, so that more is not faster here."""
 SETTINGS = (
     "PRAGMA wal_autocheckpoint = 2000",
     "PRAGMA journal_size_limit = 67108864",
-    "PRAGMA cache_size = -65536",
+    f"PRAGMA cache_size = -{CACHE[0]}",
     "PRAGMA secure_delete = FAST",
     "PRAGMA foreign_keys = OFF",
 )
@@ -57,7 +59,7 @@ def connect_reader(path: Path) -> sqlite3.Connection:
     """A connection that only reads."""
     connection = connect(path)
     connection.execute("PRAGMA query_only = ON")
-    connection.execute("PRAGMA cache_size = -16384")
+    connection.execute(f"PRAGMA cache_size = -{CACHE[1]}")
     return connection
 
 
