@@ -9,9 +9,10 @@ from msgspec import json
 
 from farhand import Agent, scripted, tool
 from farhand.asgi import App, create_app
+from farhand.asgi.access.principal import Principal
 from farhand.asgi.access.tokens import Tokens
 from farhand.core.messages import ToolMessage, UserMessage
-from farhand.models import Request, Use
+from farhand.models import Request, Turn, Use
 from farhand.protocols.sse import Reader, ServerEvent
 from farhand.testing.server import served
 from farhand.tool import Tool
@@ -22,7 +23,7 @@ EVE = "eve-may-answer-and-nothing-else"
 PEOPLE = {
     ANN: "ann",
     BEN: "ben",
-    EVE: {"principal": "eve", "scopes": ["answer"]},
+    EVE: Principal("eve", frozenset({"answer"})),
 }
 
 
@@ -51,7 +52,7 @@ def by_word(request: Request) -> Any:
     words = last.text.split()
     uses = {"add": {"a": 1, "b": 2}, "pay": {"amount": 5}, "pick": {"n": 3}}
     asked = [Use(word, uses.get(word, {})) for word in words if word in {known.name for known in request.tools}]
-    return asked or f"you said: {last.text}"
+    return Turn("", *asked) if asked else f"you said: {last.text}"
 
 
 class Office:

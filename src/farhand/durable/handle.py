@@ -18,7 +18,8 @@ class StoredRun(Generic[Output]):
     def __init__(self, replica: Replica, run: str, *, thread: str, key: str, agent: str, seq: int) -> None:
         self._replica = replica
         self._key = key
-        self._agent = agent
+        self.agent = agent
+        """The name of its agent."""
         self.id = run
         self.thread = thread
         """The id of its conversation."""
@@ -30,14 +31,14 @@ class StoredRun(Generic[Output]):
         found = await self._replica.rested(self.id)
         if found is None:
             raise UnknownCall("there is no such run")
-        return RunView(found.driver.state if isinstance(found, Held) else found.run, self._replica.means(self._agent))
+        return RunView(found.driver.state if isinstance(found, Held) else found.run, self._replica.means(self.agent))
 
     async def look(self) -> RunView[Output]:
         """The run as it is now."""
         found = await self._replica.read(self.id)
         if found is None:
             raise UnknownCall("there is no such run")
-        return RunView(found.run, self._replica.means(self._agent))
+        return RunView(found.run, self._replica.means(self.agent))
 
     async def updates(self, *, hold: bool = False) -> AsyncGenerator[Update, None]:
         """Every update from the last one that was seen here, until the run waits or has ended; with `hold`, ended."""

@@ -140,7 +140,9 @@ def _repeats(title: str, name: str) -> bool:
 
 
 def dump(value: Any) -> bytes:
-    """Any value as JSON. Numbers that JSON does not have are refused, never turned into null."""
+    """Any value as JSON. Numbers that JSON does not have are refused, never turned into null. `Raw` is JSON already."""
+    if type(value) is Raw:
+        return bytes(value)
     raw = json.encode(value, enc_hook=_encode_foreign)
     return _finite(raw, to_builtins(value, enc_hook=_encode_foreign)) if b"null" in raw else raw
 
