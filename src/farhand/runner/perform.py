@@ -36,7 +36,7 @@ _CLIENT = Place.CLIENT
 
 PROCESS = "this process"
 """Who holds a client call that a function of this process runs."""
-PIECES = 512
+PIECES = 128
 """After so many pieces of a model that never waits, everybody else has a turn."""
 
 
