@@ -1,6 +1,7 @@
 """The client itself. Every connection goes through `_Network`, so no spelling of a URL gets around the check."""
 
 import asyncio
+import re
 import socket
 import ssl
 from collections.abc import (
@@ -27,7 +28,10 @@ from farhand.outbound.address import Address, Peers
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a name."""
 
+LONGEST = 253
+"""Characters of a host, RFC 1035."""
 REDIRECTS = {301, 302, 303, 307, 308}
+_HOST = re.compile(r"[a-z0-9_.-]+|[0-9a-f:.]+", re.IGNORECASE)
 _BROKEN = (
     httpcore2.NetworkError,
     httpcore2.ProtocolError,
@@ -226,6 +230,8 @@ def _check_url(url: httpx2.URL, reach: Reach) -> None:
         raise OutboundRefused(f"only https is asked, not {url.scheme[:20]!r}; `http=True` allows http")
     if not url.host or url.userinfo:
         raise OutboundRefused("a URL to be asked names a host, and neither user nor password")
+    if len(url.host) > LONGEST or not _HOST.fullmatch(url.host):
+        raise OutboundRefused(f"a host has at most {LONGEST} letters, digits, dots and hyphens, or is an IPv6 address")
     if not 0 < _port(url) < 65536:
         raise OutboundRefused(f"{url.port} is no port")
 
