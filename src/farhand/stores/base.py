@@ -9,6 +9,8 @@ from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from farhand.stores.presence import PresenceStore
+
 FORMAT = 1
 """Of events, updates and snapshots. A row of a newer format is left to a build that can read it."""
 
@@ -194,7 +196,7 @@ OnRing: TypeAlias = Callable[[Ring], None]
 Row: TypeAlias = Mapping[str, Any]
 
 
-class Store(Protocol):
+class Store(PresenceStore, Protocol):
     """Where runs are kept. Raises `StoreAway` when it cannot be reached; then nothing is known of what was asked."""
 
     async def open(self, on_ring: OnRing | None = None) -> None:
@@ -215,6 +217,10 @@ class Store(Protocol):
     async def load(self, run: str) -> Stored | None: ...
     async def run_of(self, call: str) -> str | None:
         """The run that a call belongs to."""
+        ...
+
+    async def standing(self, call: str) -> tuple[CallRow, int] | None:
+        """A call, and the number of its run's last update."""
         ...
 
     async def run_under(self, principal: str, key: str) -> RunRow | None: ...

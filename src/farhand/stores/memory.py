@@ -28,29 +28,34 @@ from farhand.stores.base import (
     WorkerRow,
     Write,
 )
+from farhand.stores.memory_presence import MemoryPresence, PresenceTables
 
 
-class _Tables:
+class _Tables(PresenceTables):
     def __init__(self) -> None:
+        super().__init__()
         self.id = secrets.token_hex(8)
         self.threads: dict[str, ThreadRow] = {}
         self.runs: dict[str, RunRow] = {}
         self.keys: dict[tuple[str, str], str] = {}
         self.log: dict[str, list[LogRow]] = {}
-        self.calls: dict[str, CallRow] = {}
+        self.calls_of: dict[str, list[str]] = {}
         self.snapshots: dict[str, tuple[int, bytes]] = {}
         self.toolsets: dict[str, bytes] = {}
         self.memories: dict[str, dict[tuple[str, str], MemoryRow]] = {}
-        self.workers: dict[str, WorkerRow] = {}
         self.pieces: dict[str, list[PieceRow]] = {}
         self.hearers: dict[int, OnRing] = {}
 
 
-class MemoryStore:
+class MemoryStore(MemoryPresence):
     """The contract in dictionaries. `MemoryStore(other)` is another handle of the same rows, as a replica has one."""
 
     def __init__(self, other: "MemoryStore | None" = None) -> None:
         self._tables = _Tables() if other is None else other._tables
+
+    @property
+    def _there(self) -> PresenceTables:
+        return self._tables
 
     async def open(self, on_ring: OnRing | None = None) -> None:
         """Hear of what is written through other handles."""
@@ -93,7 +98,8 @@ class MemoryStore:
 
     def _keep_beside(self, write: Write) -> None:
         row = write.run
-        self._tables.calls.update((call.id, call) for call in write.calls)
+        for call in write.calls:
+            self._put_call(call)
         if write.snapshot:
             self._tables.snapshots[row.id] = (row.version, write.snapshot)
         if write.toolset is not None:
@@ -104,6 +110,11 @@ class MemoryStore:
             kept[memory.pin, memory.arguments_hash] = memory
         if write.streamed:
             self._tables.pieces.pop(row.id, None)
+
+    def _put_call(self, call: CallRow) -> None:
+        if call.id not in self._tables.calls:
+            self._tables.calls_of.setdefault(call.run, []).append(call.id)
+        self._tables.calls[call.id] = call
 
     def _may_begin(self, row: RunRow, begins: ThreadRow | None) -> bool:
         if begins is None or row.id in self._tables.runs or (row.key and (row.principal, row.key) in self._tables.keys):
@@ -131,6 +142,11 @@ class MemoryStore:
         row = self._tables.calls.get(call)
         return None if row is None else row.run
 
+    async def standing(self, call: str) -> tuple[CallRow, int] | None:
+        """A call, and where its run is."""
+        row = self._tables.calls.get(call)
+        return None if row is None else (row, self._tables.runs[row.run].seq)
+
     async def run_under(self, principal: str, key: str) -> RunRow | None:
         """The run that was started under a key."""
         run = self._tables.keys.get((principal, key))
@@ -155,11 +171,11 @@ class MemoryStore:
 
     async def waiting(self, principal: str, thread: str, limit: int) -> Sequence[CallRow]:
         """Calls that wait for somebody."""
-        mine = (
-            call
-            for call in self._tables.calls.values()
-            if call.awaited and call.principal == principal and thread in ("", call.thread)
-        )
+        calls: Iterable[CallRow] = self._tables.calls.values()
+        if thread:
+            known = self._tables.threads.get(thread)
+            calls = [self._tables.calls[call] for call in self._tables.calls_of.get(known.run if known else "", ())]
+        mine = (call for call in calls if call.awaited and call.principal == principal)
         return list(islice(mine, limit))
 
     async def runs(self, principal: str, state: str, limit: int) -> Sequence[RunRow]:
@@ -202,13 +218,14 @@ class MemoryStore:
         """Strike out the dead."""
         for worker in [row.id for row in self._tables.workers.values() if row.expires < now]:
             del self._tables.workers[worker]
+        self._forget_progress()
         lost = {
             row.holder for row in self._tables.runs.values() if row.holder and row.holder not in self._tables.workers
         }
         return sum(self._free(worker) for worker in lost)
 
     def _free(self, worker: str) -> int:
-        held = [row for row in self._tables.runs.values() if row.holder == worker]
+        held = [row for row in self._tables.runs.values() if row.holder and row.holder == worker]
         for row in held:
             self._tables.runs[row.id] = structs.replace(row, state="ready", holder="")
         if held:
@@ -298,6 +315,7 @@ class MemoryStore:
             for run in gone:
                 self._tables.snapshots.pop(run, None)
                 self._tables.pieces.pop(run, None)
+                self._tables.calls_of.pop(run, None)
             del self._tables.threads[thread], self._tables.log[thread]
         return len(old)
 
@@ -328,6 +346,7 @@ class MemoryStore:
         for table, fields in rows:
             filled._take_in(table, fields)
         filled._tables.hearers, filled._tables.workers = self._tables.hearers, self._tables.workers
+        filled._tables.clients = self._tables.clients
         filled._tables.id = self._tables.id
         vars(self._tables).update(vars(filled._tables))
 
@@ -348,7 +367,7 @@ class MemoryStore:
             case LogRow():
                 self._tables.log.setdefault(row.thread, []).append(row)
             case CallRow():
-                self._tables.calls[row.id] = row
+                self._put_call(row)
             case MemoryRow():
                 self._tables.memories.setdefault(row.principal, {})[row.pin, row.arguments_hash] = row
             case _:

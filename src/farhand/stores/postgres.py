@@ -36,13 +36,14 @@ from farhand.stores.base import (
 from farhand.stores.postgres_beat import Heart
 from farhand.stores.postgres_bell import Bell
 from farhand.stores.postgres_connection import Pool, connect, hang_up
+from farhand.stores.postgres_presence import PostgresPresence
 from farhand.stores.postgres_prune import prune
 from farhand.stores.postgres_writer import Writer
 
 _PRUNED_AT_ONCE = 50
 
 
-class PostgresStore:
+class PostgresStore(PostgresPresence):
     """The contract in PostgreSQL 13 or newer. The address of the server is never logged: it may hold a password."""
 
     def __init__(
@@ -136,6 +137,11 @@ class PostgresStore:
         """The run of a call."""
         return await self._pooled.value(self._in_schema(sql.RUN_OF), call)
 
+    async def standing(self, call: str) -> tuple[CallRow, int] | None:
+        """A call, and where its run is."""
+        found = await self._pooled.row(self._in_schema(sql.STANDING), call)
+        return None if found is None else (CallRow(**found["call"]), found["seq"])
+
     async def run_under(self, principal: str, key: str) -> RunRow | None:
         """The run that was started under a key."""
         found = await self._pooled.row(self._in_schema(sql.RUN_UNDER), principal, key)
@@ -160,7 +166,10 @@ class PostgresStore:
 
     async def waiting(self, principal: str, thread: str, limit: int) -> Sequence[CallRow]:
         """Calls that wait for somebody."""
-        found = await self._pooled.rows(self._in_schema(sql.WAITING), principal, thread, limit)
+        if thread:
+            found = await self._pooled.rows(self._in_schema(sql.WAITING_IN), principal, limit, thread)
+        else:
+            found = await self._pooled.rows(self._in_schema(sql.WAITING), principal, limit)
         return [CallRow(**row) for row in found]
 
     async def runs(self, principal: str, state: str, limit: int) -> Sequence[RunRow]:
@@ -196,12 +205,17 @@ class PostgresStore:
     async def expire(self, now: int) -> int:
         """Strike out the dead. Their runs are those whose holder is gone, whoever struck it out."""
         await self._pooled.rows(self._in_schema(sql.EXPIRE), now)
+        await self._pooled.rows(self._in_schema(sql.FORGET_PROGRESS))
         return self._tell_of_free(await self._pooled.value_after_races(self._in_schema(sql.FREE_LOST)))
 
     def _tell_of_free(self, freed: int) -> int:
-        if freed and self._bell is not None:
-            self._bell.ring([Ring()])
+        if freed:
+            self._tell(Ring())
         return freed
+
+    def _tell(self, ring: Ring) -> None:
+        if self._bell is not None:
+            self._bell.ring([ring])
 
     async def claim(self, worker: str, agents: Sequence[str], now: int, limit: int) -> Sequence[Claim]:
         """Take up what is ready or due, past whatever others are just taking."""

@@ -14,7 +14,7 @@ async def prune(connection: Connection, schema: str, before: int, limit: int) ->
         found = await connection.fetchval(in_schema(sql.OLD, schema), before, limit)
         await connection.fetch(in_schema(sql.LOCK_RUNS_OF, schema), found)
         old = [row["id"] for row in await connection.fetch(in_schema(sql.LOCK_OLD, schema), found, before)]
-        for query in (sql.PRUNE_PIECES, sql.PRUNE_SNAPSHOTS, sql.PRUNE_CALLS):
+        for query in (sql.PRUNE_PIECES, sql.PRUNE_PROGRESS, sql.PRUNE_SNAPSHOTS, sql.PRUNE_CALLS):
             await connection.execute(in_schema(query, schema), old)
         toolsets = await connection.fetchval(in_schema(sql.PRUNE_LOG, schema), old)
         await connection.execute(in_schema(sql.PRUNE_RUNS, schema), old)

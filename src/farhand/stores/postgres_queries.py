@@ -6,8 +6,9 @@ Scans compare with a number that was passed in: with a volatile `clock_timestamp
 import re
 
 from farhand.stores.base import CallRow, LogRow, MemoryRow, PieceRow, RunRow, ThreadRow, WorkerRow
+from farhand.stores.presence import ClientRow, ProgressRow
 
-_ROWS = (ThreadRow, RunRow, LogRow, CallRow, MemoryRow, WorkerRow, PieceRow)
+_ROWS = (ThreadRow, RunRow, LogRow, CallRow, MemoryRow, WorkerRow, PieceRow, ClientRow, ProgressRow)
 
 
 def _sql(query: str) -> str:
@@ -56,9 +57,16 @@ LOG = _sql("""
 select {LogRow} from farhand.log
 where thread = $1 and seq > $2 and updates <> '' order by seq, version limit $3
 """)
-WAITING = _sql("""
+STANDING = _sql("""
+select row({c.CallRow})::farhand.call_1 as call, r.seq
+from farhand.calls c join farhand.runs r on r.id = c.run where c.id = $1
+""")
+WAITING = _sql("select {CallRow} from farhand.calls where awaited and principal = $1 order by number limit $2")
+# Whatever waits in a thread belongs to its open run.
+WAITING_IN = _sql("""
 select {CallRow} from farhand.calls
-where awaited and principal = $1 and ($2 = '' or thread = $2) order by number limit $3
+where run = any(array(select run from farhand.threads where id = $3)) and awaited and principal = $1
+order by number limit $2
 """)
 RUNS = _sql("""
 select {RunRow} from farhand.runs
@@ -142,6 +150,54 @@ returning (select thread from farhand.runs where id = run) as thread, run
 """)
 STREAMED = _sql('select {PieceRow} from farhand.pieces where run = $1 order by epoch, turn, "offset"')
 
+# Who is there
+
+ATTACH = _sql("""
+insert into farhand.clients ({ClientRow}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+on conflict (connection) do update set
+    client = excluded.client, principal = excluded.principal, thread = excluded.thread, worker = excluded.worker,
+    offers = excluded.offers, tools = excluded.tools, closing = excluded.closing, since = excluded.since
+""")
+DETACH = "delete from farhand.clients where connection = $1"
+CLIENTS = _sql("""
+select {c.ClientRow} from farhand.clients c
+where c.principal = $1 and c.thread in ('', $2) and not c.closing
+    and exists (select from farhand.workers w where w.id = c.worker)
+order by c.since, c.connection
+""")
+ORPHANS = _sql("""
+with lost as (
+    select connection from farhand.clients
+    where worker = any(array(
+        select distinct c.worker from farhand.clients c
+        where not exists (select from farhand.workers w where w.id = c.worker)
+    ))
+    order by since, connection limit $2 for no key update skip locked
+)
+update farhand.clients c set worker = $1, closing = true from lost where c.connection = lost.connection
+returning {c.ClientRow}
+""")
+TELL = _sql("""
+with written as (
+    insert into farhand.progress ({ProgressRow})
+    select $1, $2, $3, $4, $5 from farhand.calls where id = $1 and record <> ''
+    on conflict (call) do update set name = excluded.name, value = excluded.value, at = excluded.at
+    returning call
+)
+select c.thread, c.run from farhand.calls c join written on written.call = c.id
+""")
+TOLD = _sql("""
+select {p.ProgressRow} from farhand.progress p join farhand.calls c on c.id = p.call
+where p.run = $1 and c.record <> '' and p.at >= c.updated order by p.call
+""")
+FORGET_PROGRESS = """
+delete from farhand.progress where call in (
+    select p.call from farhand.progress p
+    where not exists (select from farhand.calls c where c.id = p.call and c.record <> '')
+    for update skip locked
+)
+"""
+
 # Housekeeping. Runs are locked before their threads, as everywhere.
 
 OLD = "select array(select id from farhand.threads where run = '' and updated < $1 order by updated limit $2)"
@@ -150,6 +206,7 @@ LOCK_OLD = """
 select id from farhand.threads where id = any($1) and run = '' and updated < $2 order by id for update
 """
 PRUNE_PIECES = "delete from farhand.pieces where run in (select id from farhand.runs where thread = any($1))"
+PRUNE_PROGRESS = "delete from farhand.progress where run in (select id from farhand.runs where thread = any($1))"
 PRUNE_SNAPSHOTS = "delete from farhand.snapshots where run in (select id from farhand.runs where thread = any($1))"
 PRUNE_CALLS = "delete from farhand.calls where run in (select id from farhand.runs where thread = any($1))"
 PRUNE_LOG = """

@@ -39,6 +39,7 @@ from farhand.stores.base import (
 from farhand.stores.sqlite_bell import Doorbell
 from farhand.stores.sqlite_changes import Rung
 from farhand.stores.sqlite_locks import WorkerLocks
+from farhand.stores.sqlite_presence import SqlitePresence
 from farhand.stores.sqlite_rows import Found, named, read, read_call, read_memory
 from farhand.stores.sqlite_schema import (
     MIGRATIONS,
@@ -65,7 +66,7 @@ T = TypeVar("T")
 Argument = TypeVar("Argument")
 
 
-class SqliteStore:
+class SqliteStore(SqlitePresence):
     """The contract in a file. `synchronous="normal"` is faster, and may lose the last writes when the power fails."""
 
     def __init__(
@@ -205,6 +206,11 @@ class SqliteStore:
         found = self._one(sql.RUN_OF, call)
         return None if found is None else found[0]
 
+    async def standing(self, call: str) -> tuple[CallRow, int] | None:
+        """A call, and where its run is."""
+        found = self._one(sql.STANDING, call)
+        return None if found is None else (read_call(found[:-1]), found[-1])
+
     async def run_under(self, principal: str, key: str) -> RunRow | None:
         """The run that was started under a key."""
         found = self._all(sql.RUN_UNDER, (principal, key))
@@ -230,7 +236,11 @@ class SqliteStore:
 
     async def waiting(self, principal: str, thread: str, limit: int) -> Sequence[CallRow]:
         """Calls that wait for somebody."""
-        return [read_call(found) for found in self._all(sql.WAITING, (principal, thread, limit))]
+        if thread:
+            found = self._all(sql.WAITING_IN, (principal, limit, thread))
+        else:
+            found = self._all(sql.WAITING, (principal, limit))
+        return [read_call(row) for row in found]
 
     async def runs(self, principal: str, state: str, limit: int) -> Sequence[RunRow]:
         """Newest first. It may have to look at many, and does so in another thread."""

@@ -93,6 +93,7 @@ def expire(cursor: Cursor, rung: Rung, found: tuple[int, Sequence[str]]) -> int:
     cursor.execute(sql.EXPIRE, (now,))
     for worker in dead:
         cursor.execute(sql.LEAVE, (worker,))
+    cursor.execute(sql.FORGET_PROGRESS)
     freed = cursor.execute(sql.FREE_LOST).rowcount
     if freed:
         rung.append(EVERYTHING)

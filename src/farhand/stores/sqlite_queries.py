@@ -79,9 +79,19 @@ FROM log WHERE thread = ? AND seq > ? AND length(updates) > 0 ORDER BY seq LIMIT
 """
 RUN_OF = "SELECT run FROM calls WHERE id = ?"
 TOOLSET = "SELECT body FROM toolsets WHERE id = ?"
+STANDING = """
+SELECT c.id, c.run, c.thread, c.principal, c.tool, c.state, c.awaited, c.record, c.updated, r.seq
+FROM calls c JOIN runs r ON r.id = c.run WHERE c.id = ?
+"""
 WAITING = """
 SELECT id, run, thread, principal, tool, state, awaited, record, updated
-FROM calls WHERE principal = ?1 AND awaited = 1 AND ?2 IN ('', thread) ORDER BY updated, id LIMIT ?3
+FROM calls WHERE principal = ?1 AND awaited = 1 ORDER BY updated, id LIMIT ?2
+"""
+# Whatever waits in a thread belongs to its open run.
+WAITING_IN = """
+SELECT id, run, thread, principal, tool, state, awaited, record, updated
+FROM calls WHERE run = (SELECT run FROM threads WHERE id = ?3) AND principal = ?1 AND +awaited = 1
+ORDER BY updated, id LIMIT ?2
 """
 MEMORIES = "SELECT principal, pin, arguments_hash, allow, at FROM memories WHERE principal = ? ORDER BY at, row"
 STREAMED = "SELECT run, epoch, turn, offset, text FROM pieces WHERE run = ? ORDER BY epoch, turn, offset"
@@ -120,6 +130,35 @@ UPDATE runs SET state = 'ready', why = '' WHERE id = ? AND version = ? AND epoch
 RUN_AT = "SELECT thread FROM runs WHERE id = ? AND epoch = ?"
 PUT_PIECE = "INSERT OR REPLACE INTO pieces (run, epoch, turn, offset, text) VALUES (?, ?, ?, ?, ?)"
 
+# Who is there.
+
+ATTACH = """
+INSERT OR REPLACE INTO clients (connection, client, principal, thread, worker, offers, tools, closing, since)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+DETACH = "DELETE FROM clients WHERE connection = ?"
+CLIENTS = """
+SELECT connection, client, principal, thread, worker, offers, tools, closing, since
+FROM clients
+WHERE principal = ?1 AND thread IN ('', ?2) AND closing = 0 AND worker IN (SELECT id FROM workers)
+ORDER BY since, connection
+"""
+ORPHANS = """
+SELECT connection, client, principal, thread, worker, offers, tools, closing, since
+FROM clients WHERE worker NOT IN (SELECT id FROM workers) ORDER BY since, connection LIMIT ?
+"""
+OPEN_CALL = "SELECT thread, run FROM calls WHERE id = ? AND length(record) > 0"
+TELL = "INSERT OR REPLACE INTO progress (call, run, name, value, at) VALUES (?, ?, ?, ?, ?)"
+TOLD = """
+SELECT p.call, p.run, p.name, p.value, p.at
+FROM progress p JOIN calls c ON c.id = p.call
+WHERE p.run = ? AND length(c.record) > 0 AND p.at >= c.updated ORDER BY p.call
+"""
+FORGET_PROGRESS = """
+DELETE FROM progress
+WHERE NOT EXISTS (SELECT 1 FROM calls WHERE calls.id = progress.call AND length(calls.record) > 0)
+"""
+
 # Housekeeping.
 
 COUNT_THREADS = "SELECT count(*) FROM threads"
@@ -130,6 +169,7 @@ TOOLSETS_OF = "SELECT DISTINCT toolset FROM log WHERE thread = ? AND toolset <> 
 DELETE_THREAD = (
     "DELETE FROM snapshots WHERE run IN (SELECT id FROM runs WHERE thread = ?)",
     "DELETE FROM pieces WHERE run IN (SELECT id FROM runs WHERE thread = ?)",
+    "DELETE FROM progress WHERE run IN (SELECT id FROM runs WHERE thread = ?)",
     "DELETE FROM calls WHERE run IN (SELECT id FROM runs WHERE thread = ?)",
     "DELETE FROM log WHERE thread = ?",
     "DELETE FROM runs WHERE thread = ?",

@@ -9,7 +9,7 @@ from farhand.stores.base import CallRow, MemoryRow
 Found: TypeAlias = tuple[Any, ...]
 StructT = TypeVar("StructT", bound=Struct)
 
-TRUTHS = {"awaited", "allow"}
+TRUTHS = {"awaited", "allow", "closing"}
 
 
 def read(kind: type[StructT], found: Found) -> StructT:

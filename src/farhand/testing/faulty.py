@@ -30,6 +30,7 @@ from farhand.stores.base import (
     Write,
 )
 from farhand.stores.memory import MemoryStore
+from farhand.stores.presence import ClientRow, ProgressRow
 
 T = TypeVar("T")
 
@@ -193,6 +194,10 @@ class FaultyStore:
         """The run of a call."""
         return await self._ask(lambda: self._inner.run_of(call))
 
+    async def standing(self, call: str) -> tuple[CallRow, int] | None:
+        """A call."""
+        return await self._ask(lambda: self._inner.standing(call))
+
     async def run_under(self, principal: str, key: str) -> RunRow | None:
         """The run under a key."""
         return await self._ask(lambda: self._inner.run_under(principal, key))
@@ -269,6 +274,30 @@ class FaultyStore:
     async def streamed(self, run: str) -> Sequence[PieceRow]:
         """Pieces of a run."""
         return await self._ask(lambda: self._inner.streamed(run))
+
+    async def attach(self, row: ClientRow) -> None:
+        """A connection is open."""
+        await self._ask(lambda: self._inner.attach(row))
+
+    async def detach(self, connection: str) -> None:
+        """Nothing is left of it."""
+        await self._ask(lambda: self._inner.detach(connection))
+
+    async def clients(self, principal: str, thread: str) -> Sequence[ClientRow]:
+        """Who is there."""
+        return await self._ask(lambda: self._inner.clients(principal, thread))
+
+    async def orphans(self, worker: str, limit: int) -> Sequence[ClientRow]:
+        """Connections whose worker is gone."""
+        return await self._ask(lambda: self._inner.orphans(worker, limit))
+
+    async def tell(self, row: ProgressRow) -> None:
+        """How far a call is."""
+        await self._ask(lambda: self._inner.tell(row))
+
+    async def told(self, run: str) -> Sequence[ProgressRow]:
+        """How far calls are."""
+        return await self._ask(lambda: self._inner.told(run))
 
     async def readmit(self, run: RunRow) -> bool:
         """Have a run taken up again."""

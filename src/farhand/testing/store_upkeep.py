@@ -31,7 +31,7 @@ PATIENCE = 10.0
 """Seconds to wait for what another handle should be told."""
 
 
-class _Heard:
+class Heard:
     """What a handle was told by others."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class UpkeepSuite:
 
     async def test_others_are_told_where_to_look(self, store: Store, other: Store) -> None:
         """Of a write, of pieces, of a run that was refused, and of what became ready."""
-        heard = _Heard()
+        heard = Heard()
         await other.open(heard)
         run = await done(store, start(run_row()))
         await heard.of("t1", "r1")
@@ -81,7 +81,7 @@ class UpkeepSuite:
 
     async def test_of_many_writes_at_once_none_is_missed_by_others(self, store: Store, other: Store) -> None:
         """Whoever looks where he is told finds all of them, sooner or later."""
-        heard = _Heard()
+        heard = Heard()
         await other.open(heard)
         names = [f"r{number}" for number in range(200)]
         await asyncio.gather(*(store.write(start(run_row(name, f"t{name}"))) for name in names))

@@ -24,11 +24,12 @@ Nothing is shared between two tests. A store that only one handle can use lets t
 readable failures, call `pytest.register_assert_rewrite("farhand.testing.stores")` before the import.
 """
 
+from farhand.testing.store_presence import PresenceSuite
 from farhand.testing.store_reads import ReadSuite
 from farhand.testing.store_upkeep import UpkeepSuite
 from farhand.testing.store_work import WorkSuite
 from farhand.testing.store_writes import WriteSuite
 
 
-class StoreSuite(WriteSuite, ReadSuite, WorkSuite, UpkeepSuite):
+class StoreSuite(WriteSuite, ReadSuite, WorkSuite, PresenceSuite, UpkeepSuite):
     """What a store promises, one sentence a test."""

@@ -126,6 +126,33 @@ create table farhand.pieces (
     primary key (run, epoch, turn, "offset")
 );
 
+-- Who is there now; none of it is kept for later.
+
+create table farhand.clients (
+    connection text collate "C" primary key,
+    client text not null,
+    principal text collate "C" not null,
+    thread text collate "C" not null,
+    worker text collate "C" not null,
+    offers text[] not null,
+    tools bytea not null,
+    closing boolean not null,
+    since bigint not null
+) with (fillfactor = 70);
+
+create index clients_place on farhand.clients (principal, thread);
+create index clients_worker on farhand.clients (worker);
+
+create table farhand.progress (
+    call text collate "C" primary key,
+    run text collate "C" not null,
+    name text not null,
+    value bytea not null,
+    at bigint not null
+) with (fillfactor = 50);
+
+create index progress_run on farhand.progress (run);
+
 -- What a statement carries. Apart from the tables, so that a table may get a column under the feet of an older build.
 
 create type farhand.thread_1 as (

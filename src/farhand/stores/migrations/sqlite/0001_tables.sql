@@ -116,3 +116,28 @@ CREATE TABLE pieces (
     text TEXT NOT NULL,
     PRIMARY KEY (run, epoch, turn, offset)
 ) WITHOUT ROWID;
+
+-- Who is there now; none of it is kept for later.
+
+CREATE TABLE clients (
+    connection TEXT PRIMARY KEY,
+    client TEXT NOT NULL,
+    principal TEXT NOT NULL,
+    thread TEXT NOT NULL,
+    worker TEXT NOT NULL,
+    offers TEXT NOT NULL,
+    tools BLOB NOT NULL,
+    closing INTEGER NOT NULL,
+    since INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX clients_place ON clients (principal, thread);
+CREATE INDEX clients_worker ON clients (worker);
+
+CREATE TABLE progress (
+    call TEXT PRIMARY KEY,
+    run TEXT NOT NULL,
+    name TEXT NOT NULL,
+    value BLOB NOT NULL,
+    at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX progress_run ON progress (run);
