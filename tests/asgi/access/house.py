@@ -54,7 +54,7 @@ class House:
             reply = problem(error)
             headers = {name.decode(): value.decode() for name, value in reply.headers}
             return Response(reply.body, reply.status, headers)
-        self.changed.append(principal.id)
+        self.changed.append(principal.id if principal else "nobody")
         return Response("changed", headers={"Vary": "Accept"})
 
     async def ask(

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from farhand.asgi.access import Connection, FirstOf, Gate, Loopback, Principal, ProxyHeader, Tokens, because
-from farhand.asgi.access.principal import NOBODY, SCOPES
+from farhand.asgi.access.principal import SCOPES
 from farhand.core.errors import NotAllowed, NotAuthenticated
 from tests.asgi.access.house import House, bearer, connection
 
@@ -45,7 +45,7 @@ async def test_whoever_is_known_and_may_not_is_refused(action: str) -> None:
 
 
 async def test_what_is_public_asks_nobody() -> None:
-    assert await Gate(broken).admit(connection(), "public") == NOBODY
+    assert await Gate(broken).admit(connection(), "public") is None
 
 
 async def test_a_way_that_fails_lets_nobody_in() -> None:

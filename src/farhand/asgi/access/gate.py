@@ -3,7 +3,7 @@
 import logging
 
 from farhand.asgi.access.base import Authenticate, Connection, because, reasons
-from farhand.asgi.access.principal import NOBODY, PUBLIC, TELL, Principal, authorise
+from farhand.asgi.access.principal import PUBLIC, TELL, Principal, authorise
 from farhand.core.errors import NotAllowed, NotAuthenticated
 
 logger = logging.getLogger("farhand.access")
@@ -30,13 +30,13 @@ class Gate:
     def __init__(self, authenticate: Authenticate) -> None:
         self._authenticate = authenticate
 
-    async def admit(self, connection: Connection, action: str) -> Principal:
-        """Who is asking, if they may do this. Raises `NotAuthenticated` and `NotAllowed`.
+    async def admit(self, connection: Connection, action: str) -> Principal | None:
+        """Who is asking, if they may do this; None where everybody may. Raises `NotAuthenticated` and `NotAllowed`.
 
         What is raised says the same whatever was wrong with the credentials. The reason is in the log.
         """
         if action == PUBLIC:
-            return NOBODY
+            return None
         try:
             principal = await self._authenticate(connection)
         except NotAuthenticated as error:

@@ -34,21 +34,17 @@ class Principal(Struct, frozen=True):
     scopes: frozenset[str] = USUAL
 
     def __post_init__(self) -> None:
-        if not (self.id or not self.scopes) or len(self.id) > LONGEST or not self.id.isprintable():
+        if not 0 < len(self.id) <= LONGEST or not self.id.isprintable():
             raise InvalidInput(f"the id of a principal has 1 to {LONGEST} printable characters")
         if strange := self.scopes - EVERYTHING:
             raise InvalidInput(f"there is no scope {min(strange)!r}; there are {', '.join(SCOPES)}")
-
-
-NOBODY: Final = Principal("", frozenset())
-"""Who asks for what is public. Nothing belongs to nobody."""
 
 
 def authorise(principal: Principal | None, action: str) -> None:
     """Raise unless this principal may do this. What is not known to be allowed is refused."""
     if action == PUBLIC:
         return
-    if principal is None or not principal.id:
+    if principal is None:
         raise NotAuthenticated(TELL)
     if action not in SCOPES:
         raise NotAllowed("nobody may do this")
