@@ -12,7 +12,7 @@ from farhand.asgi import App, create_app
 from farhand.asgi.access.principal import Principal
 from farhand.asgi.access.tokens import Tokens
 from farhand.core.messages import ToolMessage, UserMessage
-from farhand.models import Request, Turn, Use
+from farhand.models import Model, Request, Turn, Use
 from farhand.protocols.sse import Reader, ServerEvent
 from farhand.testing.server import served
 from farhand.tool import Tool
@@ -125,6 +125,7 @@ def bearer(token: str) -> dict[str, str]:
 async def office(
     reply: Callable[[Request], Any] = by_word,
     *,
+    model: Model | None = None,
     tools: tuple[Tool[Any, Any], ...] = TOOLS,
     store: str = "memory:",
     agent: Mapping[str, Any] | None = None,
@@ -132,7 +133,10 @@ async def office(
 ) -> AsyncGenerator[Office]:
     """A server for as long as this is entered."""
     app = create_app(
-        Agent(scripted(reply), tools=tools, **(agent or {})), store=store, authenticate=Tokens(PEOPLE), **settings
+        Agent(model or scripted(reply), tools=tools, **(agent or {})),
+        store=store,
+        authenticate=Tokens(PEOPLE),
+        **settings,
     )
     async with served(app) as url, httpx2.AsyncClient(base_url=f"{url}/v1") as http:
         yield Office(app, http)

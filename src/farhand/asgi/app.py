@@ -18,7 +18,7 @@ from farhand.asgi.bodies import MAX_BODY
 from farhand.asgi.desk import Desk
 from farhand.asgi.door import Door
 from farhand.asgi.socket import Socket
-from farhand.asgi.streams import HEARTBEAT, Streams
+from farhand.asgi.streams import HEARTBEAT, STUCK, Streams
 from farhand.durable import Runner, Timing
 from farhand.protocols.native import PREFIX
 from farhand.stores.base import Store
@@ -40,12 +40,13 @@ class App:
         quota: Quota | None = None,
         max_body: int = MAX_BODY,
         heartbeat: float = HEARTBEAT,
+        stuck: float = STUCK,
     ) -> None:
         from farhand import __version__
 
         self.runner = runner
         self.authenticate = authenticate
-        self.streams = Streams(heartbeat)
+        self.streams = Streams(heartbeat, stuck)
         self.quotas = Quotas(quota or Quota(), runner.now)
         self.desk = Desk(runner, self.quotas, version=__version__)
         self.door = Door(self.desk, Gate(authenticate), self.quotas, self.streams, max_body=max_body)
@@ -80,6 +81,8 @@ def create_app(
     origins: Sequence[str] = (),
     quota: Quota | None = None,
     max_body: int = MAX_BODY,
+    heartbeat: float = HEARTBEAT,
+    stuck: float = STUCK,
 ) -> App:
     """An application for agents. Without `authenticate` only this machine is let in, with a token that is made up."""
     return App(
@@ -89,4 +92,6 @@ def create_app(
         origins=origins,
         quota=quota,
         max_body=max_body,
+        heartbeat=heartbeat,
+        stuck=stuck,
     )

@@ -120,6 +120,7 @@ class Streams:
             now = loop.time()
             for stream in list(self._open):
                 if stream.sending_since and now - stream.sending_since > self.stuck:
+                    logger.info("the reader of a stream takes nothing; cut off")
                     stream.end()
                 elif not stream.sending_since and now - stream.last_sent > self.heartbeat:
                     stream.beat()
