@@ -13,7 +13,7 @@ from farhand.asgi.access.principal import Principal, authorise
 from farhand.asgi.access.quota import Quotas
 from farhand.asgi.routes import checked_id, checked_ids
 from farhand.asgi.streams import Batches, Encoder
-from farhand.asgi.views import call_view, row_view, run_view, tool_views
+from farhand.asgi.views import call_view, row_view, run_view
 from farhand.core.definition import safe_validate_tool_definitions
 from farhand.core.errors import InvalidInput, StoreError, UnknownCall
 from farhand.core.messages import Part
@@ -21,6 +21,7 @@ from farhand.core.updates import RunEnded, RunWaiting, Update, current
 from farhand.durable import Runner, StoredRun
 from farhand.durable.position import Position
 from farhand.protocols import native
+from farhand.protocols.offer import tool_views
 from farhand.runner.decision import Approve, Deny
 
 MOST = 1000

@@ -1,11 +1,8 @@
 """What the runner knows, as the native protocol shows it."""
 
-from collections.abc import Iterable
-
 from farhand.core.call import Call, CallState
-from farhand.core.definition import Definition
 from farhand.core.run import Run
-from farhand.protocols.native import CallView, RunView, ToolView
+from farhand.protocols.native import CallView, RunView
 from farhand.stores.base import RunRow
 
 
@@ -61,23 +58,3 @@ def row_view(row: RunRow, thread: str) -> RunView:
         updated=row.updated,
         why=row.why,
     )
-
-
-def tool_views(agent: str, definitions: Iterable[Definition]) -> Iterable[ToolView]:
-    """The tools of an agent."""
-    for definition in definitions:
-        yield ToolView(
-            name=definition.name,
-            description=definition.description,
-            parameters=definition.parameters,
-            output=definition.output_json,
-            agent=agent,
-            place=definition.place,
-            approval=definition.policy.approval,
-            effect=definition.policy.effect,
-            title=definition.title,
-            version=definition.version,
-            deprecated=definition.deprecated,
-            tags=definition.tags,
-            pin=definition.pin,
-        )
