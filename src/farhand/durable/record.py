@@ -41,6 +41,9 @@ class Revived(Struct, frozen=True):
     toolset: str
     changes: Sequence[tuple[int, Event]]
     """What came after the snapshot: each event with the version of the run after it."""
+    kept: Run | None
+    """The run as the snapshot has it, before these."""
+    kept_seq: int
 
 
 _EVENTS = json.Decoder(list[Event])
@@ -243,6 +246,7 @@ async def _revive(stored: Stored, toolsets: Toolsets, fetch: Fetch) -> Revived:
         toolset, seq = kept.toolset, kept.seq
         tools = await toolsets.get(toolset, fetch)
         run = structs.replace(kept.run, messages=messages[: kept.said], tools={tool.name: tool for tool in tools})
+    before, before_seq = run, seq
     changes: list[tuple[int, Event]] = []
     for entry in stored.tail:
         tools = await toolsets.get(entry.toolset, fetch) if entry.toolset else ()
@@ -256,7 +260,7 @@ async def _revive(stored: Stored, toolsets: Toolsets, fetch: Fetch) -> Revived:
         seq = entry.seq
     if run is None or (run.events, len(run.messages), seq) != (row.version, row.said, row.seq):
         raise RunRefused("its log does not lead to the state that it should have")
-    return Revived(row, stored.thread, run, toolset, changes)
+    return Revived(row, stored.thread, run, toolset, changes, before, before_seq)
 
 
 def _full(event: Event, tools: tuple[Definition, ...], messages: tuple[Message, ...], entry: LogRow) -> Event:

@@ -56,6 +56,9 @@ class Replica:
         self._heart: Heart | None = None
         self._news = asyncio.Event()
         self._entered = asyncio.Event()
+        self._claimed = asyncio.Event()
+        """Whether no claim is under way; while one is, runs may be held here that nobody here knows of."""
+        self._claimed.set()
         self._checked = 0
 
     # Coming and going
@@ -106,8 +109,9 @@ class Replica:
             await asyncio.wait(tasks)
         if self._heart is not None:
             await self._heart.stop()
-        with suppress(StoreError):  # then the runs are taken over after the lease
-            await self.store.leave(self.worker)
+        if self.worker:  # otherwise it was taken for dead, and has nothing to give back
+            with suppress(StoreError):  # then the runs are taken over after the lease
+                await self.store.leave(self.worker)
         await self.store.close()
 
     async def _until_entered(self) -> None:
@@ -199,8 +203,14 @@ class Replica:
         if lost or tools != tuple(revived.run.tools.values()):
             held.streamed = True
             held.driver.commit(Recovered(self.clock.now(), tools))
-        else:
+        elif revived.kept is None or not revived.changes:
             held.driver.set_timers()
+        else:
+            # Whoever said this between our claim and our look has left it to us to do what it asks for.
+            held.driver.rewind(revived.kept, revived.kept_seq)
+            held.driver.set_timers()
+            for _, event in revived.changes:
+                held.driver.accept(event)
         return held
 
     def work_on(self, held: Held) -> None:
@@ -258,6 +268,9 @@ class Replica:
         row = revived.row
         if row.holder and row.holder != self.worker:
             return await self._say_elsewhere(revived, decide)
+        if row.holder and not self._claimed.is_set():
+            await self._claimed.wait()  # it is just being taken up here: as what, is known then
+            return None
         lost = row.state in ("ready", "running")
         if not lost:
             events = decide(revived.run, self.clock.now())
@@ -424,12 +437,16 @@ class Replica:
         room = min(self.timing.batch, self.timing.room - len(self._held))
         if room <= 0 or not self.worker:
             return 0
-        claims = await self.store.claim(self.worker, list(self.agents), self.clock.now(), room)
-        for claim in claims:
-            with suppress(RunRefused):
-                revived = await self.read(claim.run)
-                if revived is not None and self._is_ours(revived.row):
-                    self.work_on(self._take_up(revived, lost=claim.lost))
+        self._claimed.clear()
+        try:
+            claims = await self.store.claim(self.worker, list(self.agents), self.clock.now(), room)
+            for claim in claims:
+                with suppress(RunRefused):
+                    revived = await self.read(claim.run)
+                    if revived is not None and self._is_ours(revived.row):
+                        self.work_on(self._take_up(revived, lost=claim.lost))
+        finally:
+            self._claimed.set()
         return len(claims)
 
 

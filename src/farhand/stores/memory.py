@@ -250,7 +250,11 @@ class MemoryStore(MemoryPresence):
 
     async def held(self, worker: str) -> Mapping[str, tuple[int, int]]:
         """What a worker holds."""
-        return {row.id: (row.version, row.epoch) for row in self._tables.runs.values() if row.holder == worker}
+        return {
+            row.id: (row.version, row.epoch)
+            for row in self._tables.runs.values()
+            if row.holder and row.holder == worker
+        }
 
     async def refuse(self, run: RunRow, why: str) -> bool:
         """Put a run aside."""

@@ -12,6 +12,7 @@ from farhand.stores.base import (
 )
 from farhand.testing.store_rows import (
     done,
+    ended,
     row_of,
     run_row,
     start,
@@ -96,6 +97,14 @@ class WorkSuite:
         assert dict(await store.held("w2")) == {"r2": (2, 1)}
         assert not await store.beat("w1", 5, 100)
         assert await store.beat("w2", 5, 100)
+
+    async def test_runs_that_nobody_holds_are_not_given_back_by_somebody_without_a_name(self, store: Store) -> None:
+        """Whether they wait or have ended."""
+        waiting = await done(store, start(run_row("r1", "t1", state="waiting")))
+        over = await ended(store, await done(store, start(run_row("r2", "t2"))))
+        await store.leave("")
+        assert [await row_of(store, name) for name in ("r1", "r2")] == [waiting, over]
+        assert dict(await store.held("")) == {}
 
     async def test_a_worker_that_beats_in_time_stays(self, store: Store) -> None:
         """Another does not, and what it held is ready; one who never entered holds nothing for long."""
