@@ -64,11 +64,12 @@ class Call(Generic[In, Out]):
     @property
     def arguments(self) -> dict[str, Any]:
         """The arguments as JSON values; empty if the model wrote something that is none."""
-        try:
-            value: Any = json.decode(self.record.arguments)
-        except (DecodeError, UnicodeDecodeError):
-            return {}
-        return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        return _object(self.record.arguments)
+
+    @property
+    def preview(self) -> dict[str, Any]:
+        """The arguments as anybody may be shown them, with a mask for what the tool says is secret."""
+        return self.arguments if not self.record.preview else _object(self.record.preview)
 
     @property
     def input(self) -> In:
@@ -89,3 +90,11 @@ class Call(Generic[In, Out]):
 
     def __repr__(self) -> str:
         return f"<Call {self.id} of {self.tool!r}: {self.outcome or self.state}>"
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value: Any = json.decode(text)
+    except (DecodeError, UnicodeDecodeError):
+        return {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

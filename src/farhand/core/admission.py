@@ -99,7 +99,7 @@ _TYPE_STANDS = frozenset({"type", "enum", "const", "anyOf", "oneOf", "allOf"})
 _ONLY_2020_12 = frozenset({"prefixItems", "dependentRequired", "minContains", "maxContains"})
 _OUTSIDE_WORDS = _ONLY_2020_12 | frozenset(
     [
-        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"),
+        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "secret", "$comment"),
         *("type", "enum", "const", "format", "contentEncoding", "contentMediaType", "anyOf", "oneOf", "allOf"),
         *("multipleOf", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum"),
         *("maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "items", "contains"),
@@ -285,6 +285,9 @@ class _Walk:
             self._dialect(node["$schema"], path, step)
         if not self.limits.whole_standard:
             self._words(node, path)
+        if not isinstance(node.get("secret", False), bool):
+            received = json_type(node["secret"])
+            self._refuse(f"{path}/secret", f"Invalid input: expected boolean, received {received}", "secret")
         if "type" in node:
             self._type(node["type"], path + "/type")
         elif self.limits.require_type and not (node.keys() & _TYPE_STANDS) and (node or step is not Step.ADDITIONAL):

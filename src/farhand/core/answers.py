@@ -28,6 +28,7 @@ from farhand.core.events import (
 from farhand.core.failure import Failure
 from farhand.core.messages import decode_parts, plain_value
 from farhand.core.run import Run
+from farhand.core.secrets import restored
 from farhand.core.strict_json import BadJson, parse
 from farhand.core.turn import argument_failure, arguments_hash
 
@@ -186,11 +187,13 @@ def approve(
         raise NotExpected(f"call {call_id!r} does not wait for an approval")
     if shown is not None and shown != _shown(call, call.approval):
         raise AnswerConflict(f"call {call_id!r} has other arguments than the ones that were approved")
+    definition = run.definition_of(call)
+    assert definition is not None
+    if arguments is not None:
+        arguments = restored(definition, arguments, call)
     if call.approval.decision == "approved" and _same_yes(call, arguments, payload, remember):
         return None
     _expect_undecided(call, at)
-    definition = run.definition_of(call)
-    assert definition is not None
     if arguments is not None:
         failure = argument_failure(definition, arguments, run.limits.argument_bytes)
         if failure is not None:

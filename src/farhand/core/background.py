@@ -6,6 +6,7 @@ from farhand.core.call import Background, Call, Outcome, settle
 from farhand.core.errors import IllegalChange
 from farhand.core.events import Accepted, BackgroundEnded, Noted
 from farhand.core.messages import Text, UserMessage
+from farhand.core.secrets import result_preview
 from farhand.core.turn import advance
 from farhand.core.work import Work
 
@@ -25,7 +26,12 @@ def background_ended(work: Work, event: BackgroundEnded) -> None:
     if call is None or call.background is None or call.background.outcome is not None:
         raise IllegalChange(f"nobody works on call {event.call_id!r} in the background")
     ended = structs.replace(
-        call.background, outcome=event.outcome, result=event.result, failure=event.failure, ended=event.at
+        call.background,
+        outcome=event.outcome,
+        result=event.result,
+        failure=event.failure,
+        ended=event.at,
+        preview=result_preview(work.run.definition_of(call), event.result) if event.failure is None else "",
     )
     call = structs.replace(call, background=ended)
     work.put(call)
@@ -45,5 +51,6 @@ def news_of(call: Call) -> UserMessage:
     work = call.background
     assert work is not None
     assert work.outcome is not None
+    what = f"The background work of your call of '{call.tool}' ({call.id}) has ended. "
     how = bytes(work.result).decode() if work.failure is None else f"{work.outcome}: {work.failure.message}"
-    return UserMessage((Text(f"The background work of your call of '{call.tool}' ({call.id}) has ended. {how}"),))
+    return UserMessage((Text(what + how),), preview=what + work.preview if work.preview else "")

@@ -136,6 +136,8 @@ class Background(Struct, frozen=True, gc=False, omit_defaults=True):
     result: Raw = Raw(b"null")
     failure: Failure | None = None
     ended: int = 0
+    preview: str = ""
+    """The result as everybody may read it, if something in it is secret."""
 
 
 class Call(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -171,6 +173,10 @@ class Call(Struct, frozen=True, gc=False, omit_defaults=True):
     """Set when the call's result is that a client works on in the background."""
     created: int = 0
     settled: int = 0
+    preview: str = ""
+    """The arguments as everybody may read them, if something in them is secret."""
+    result_preview: str = ""
+    """And the result."""
 
     @property
     def open(self) -> bool:

@@ -37,6 +37,8 @@ class Draft:
     __slots__ = (
         "_calls",
         "_finish",
+        "_hidden",
+        "_is_secret",
         "_reasoning",
         "_reasoning_length",
         "_requests",
@@ -49,8 +51,13 @@ class Draft:
         "_usage",
     )
 
-    def __init__(self, turn: int, seq: int, most: int = 1 << 22) -> None:
+    def __init__(
+        self, turn: int, seq: int, most: int = 1 << 22, is_secret: Callable[[str], bool] = lambda _: False
+    ) -> None:
         self._room = most
+        self._is_secret = is_secret
+        """Whether arguments of a tool of that name may be secret: then nobody sees them arrive."""
+        self._hidden: set[int] = set()
         self._turn = turn
         self._seq = seq
         self._text: list[str] = []
@@ -138,6 +145,8 @@ class Draft:
         self._count(f"{piece.name}{piece.label} ")  # a call without any name takes room as well
         self._calls[piece.index] = Call(call_id, piece.label, piece.name, self._turn, created=at)
         self._streamed[piece.index] = 0
+        if self._is_secret(piece.name):
+            self._hidden.add(piece.index)
         return CallNamed(self._seq, at, call_id, piece.name, self._turn)
 
     def _end(self, piece: ToolEnd, at: int, _: str) -> Update | None:
@@ -152,16 +161,18 @@ class Draft:
             return None
         return self._more(call, piece.index, piece.arguments, at)
 
-    def _stream(self, piece: ToolArgsDelta, at: int, _: str) -> Update:
+    def _stream(self, piece: ToolArgsDelta, at: int, _: str) -> Update | None:
         return self._more(self._running(piece.index), piece.index, piece.text, at)
 
-    def _more(self, call: Call, index: int, text: str, at: int) -> Update:
+    def _more(self, call: Call, index: int, text: str, at: int) -> Update | None:
         if not text.isascii():
             self._check(text)
         if call.state is not _INPUT_STREAMING:
             call = self._calls[index] = structs.replace(call, state=state_after(call, _STREAM))
         offset = self._streamed[index]
         self._streamed[index] = offset + self._count(text)
+        if self._hidden and index in self._hidden:
+            return None
         return CallStreamed(self._seq, at, call.id, offset, text)
 
     def _close(self, piece: Done, _at: int, _: str) -> None:

@@ -19,7 +19,7 @@ _WORD = 64
 
 _NEVER_FAILS = frozenset(
     [
-        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"),
+        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "secret", "$comment"),
         *("properties", "items", "prefixItems", "allOf", "required", "dependentRequired", "$schema", "$defs"),
     ]
 )

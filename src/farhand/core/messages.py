@@ -37,10 +37,12 @@ class Binary(Struct, frozen=True, gc=False, tag="binary", omit_defaults=True):
 Part: TypeAlias = Text | Json | Binary
 
 
-class UserMessage(Struct, frozen=True, gc=False, tag="user"):
+class UserMessage(Struct, frozen=True, gc=False, tag="user", omit_defaults=True):
     """What a person, or the application for them, said."""
 
     parts: tuple[Part, ...]
+    preview: str = ""
+    """What everybody may read of it, if it has something secret of a call."""
 
     @property
     def text(self) -> str:
@@ -55,13 +57,15 @@ class Reasoning(Struct, frozen=True, gc=False, omit_defaults=True):
     opaque: str = ""
 
 
-class CallRequest(Struct, frozen=True, gc=False):
+class CallRequest(Struct, frozen=True, gc=False, omit_defaults=True):
     """A call as the model wrote it. `label` is the model's own id for it, `id` is ours."""
 
     id: str
     label: str
     tool: str
     arguments: str
+    preview: str = ""
+    """The arguments as everybody may read them, if something in them is secret."""
 
 
 class AssistantMessage(Struct, frozen=True, gc=False, tag="assistant", omit_defaults=True):
@@ -83,6 +87,10 @@ class ToolMessage(Struct, frozen=True, gc=False, tag="tool", omit_defaults=True)
     multipart: bool = False
     failure: Failure | None = None
     note: str = ""
+    preview: str = ""
+    """The result as everybody may read it, if something in it is secret."""
+    note_preview: str = ""
+    """And the note."""
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -3,6 +3,7 @@
 Whether a schema may come in is decided in `admission`; what a definition is, in `definition`.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from itertools import islice
@@ -14,6 +15,7 @@ from farhand.core.admission import OUTSIDE, AdmissionLimits, check_schema
 from farhand.core.content_cache import ContentCache
 from farhand.core.effort import Size, measure, twins, weigh
 from farhand.core.errors import UsageError
+from farhand.core.marks import marks_of
 from farhand.core.patterns import OPTIONS, Matching
 from farhand.core.problem import MAX_PROBLEMS, Problem, json_type, pointer
 from farhand.core.schema_graph import Token, is_recursive
@@ -29,6 +31,7 @@ _MAX_REPORTED_ERRORS = 50_000
 _MAX_WORK = 3_000_000
 _MAX_TEXT = 200
 _MASK = "\0"
+_GOT = re.compile(r", got: [^;]*")
 
 Path = tuple[Token, ...]
 Fault = tuple[Path, str, str]
@@ -49,12 +52,14 @@ class Schema:
 
     __slots__ = (
         *("_matching", "_max_depth", "_max_matching", "_max_values", "_reports", "_required", "_uniques"),
-        *("_unmeasured", "_validator", "raw", "size"),
+        *("_unmeasured", "_validator", "marks", "raw", "size"),
     )
 
     def __init__(self, raw: bytes, schema: object, validator: jsonschema_rs.Validator, limits: AdmissionLimits) -> None:
         self.raw = raw
         """The author's bytes, unchanged."""
+        self.marks = marks_of(schema, raw)
+        """Where its values are secret, if they are anywhere."""
         self._validator = validator
         self._max_depth = limits.instance_depth
         weight = weigh(schema)
@@ -110,6 +115,8 @@ class Schema:
         places = _places(value)
         faults = sorted(_faults_of(errors, value), key=lambda fault: self._rank(fault, places))
         faults = list(dict.fromkeys(faults)) or [((), "does not fit the schema", "schema")]
+        if self.marks is not None:  # the one text that repeats a value
+            faults = [(path, _GOT.sub("", message), rule) for path, message, rule in faults]
         if len(faults) > MAX_PROBLEMS:
             left = len(faults) - MAX_PROBLEMS
             faults[MAX_PROBLEMS:] = [((), f"and {left} more problems", "limit")]

@@ -82,7 +82,7 @@ def graph_problems(schema: object, *, cost: int, chain: int) -> tuple[Problem, .
     """References that leave the document or circle in place, and what would take exponential work."""
     if not isinstance(schema, dict):
         return ()
-    document = _Document(cast("Json", schema))
+    document = Document(cast("Json", schema))
     if document.problems:
         return tuple(document.problems)
     return tuple(_Costs(document, cost, chain).problems())
@@ -92,25 +92,25 @@ def is_recursive(schema: object) -> bool:
     """Whether validation may go as deep as the value goes."""
     if not isinstance(schema, dict):
         return False
-    document = _Document(cast("Json", schema))
+    document = Document(cast("Json", schema))
     return any(len(part) > 1 or part[0] in document.targets(part[0]) for part in _components(document))
 
 
-class _Edge(NamedTuple):
+class Edge(NamedTuple):
     target: int
     in_place: bool
     word: str
     label: Token
 
 
-class _Document:
+class Document:
     """The nodes of one schema document and the edges between them, references resolved."""
 
     def __init__(self, root: Json) -> None:
         self.problems: list[Problem] = []
         self.nodes: list[Json] = []
         self.paths: list[str] = []
-        self.edges: list[list[_Edge]] = []
+        self.edges: list[list[Edge]] = []
         self._index: dict[int, int] = {}
         self._bases: list[str] = []
         self._resources: dict[str, int] = {}
@@ -162,18 +162,18 @@ class _Document:
                     self._dynamic.setdefault(name, []).append(number)
         return base
 
-    def _edges_of(self, number: int) -> Iterator[_Edge]:
+    def _edges_of(self, number: int) -> Iterator[Edge]:
         node = self.nodes[number]
         for word in ("$ref", "$dynamicRef"):
             reference = node.get(word)
             if isinstance(reference, str):
                 for target in self._resolve(number, word, reference):
-                    yield _Edge(target, True, word, "")
+                    yield Edge(target, True, word, "")
         if self._draft_7 and "$ref" in node:
             return  # draft 7 ignores what stands beside a reference
         for tokens, item, step in subschemas(node):
             if step is not Step.KEPT and isinstance(item, dict):
-                yield _Edge(self._index[id(cast("Json", item))], step is Step.IN_PLACE, str(tokens[0]), tokens[-1])
+                yield Edge(self._index[id(cast("Json", item))], step is Step.IN_PLACE, str(tokens[0]), tokens[-1])
 
     def _resolve(self, number: int, word: str, reference: str) -> list[int]:
         uri, fragment = urldefrag(_join(self._bases[number], reference))
@@ -228,7 +228,7 @@ def _join(base: str, reference: str) -> str:
 class _Costs:
     """What a validator may have to do for one value: fan-out, cycles and expansion through references, bounded."""
 
-    def __init__(self, document: _Document, cost: int, chain: int) -> None:
+    def __init__(self, document: Document, cost: int, chain: int) -> None:
         self.document, self.cost, self.chain = document, cost, chain
         self.part: dict[int, int] = {}
         self.parts = _components(document)
@@ -252,7 +252,7 @@ class _Costs:
             graph.add(node, *(edge.target for edge in edges if not self._goes_round(node, edge)))
         return list(graph.static_order())
 
-    def _goes_round(self, node: int, edge: _Edge) -> bool:
+    def _goes_round(self, node: int, edge: Edge) -> bool:
         return not edge.in_place and self.part[node] == self.part[edge.target]
 
     def _sizes(self, order: list[int]) -> Iterator[Problem]:
@@ -300,7 +300,7 @@ class _Costs:
         return reached
 
 
-def _overlap(down: list[tuple[int, _Edge]]) -> bool:
+def _overlap(down: list[tuple[int, Edge]]) -> bool:
     named = [(at, edge.label) for at, edge in down if _is_named(edge)]
     wild = [(at, edge.word) for at, edge in down if not _is_named(edge)]
     if len({label for _, label in named}) < len(named):
@@ -316,11 +316,11 @@ def _overlap(down: list[tuple[int, _Edge]]) -> bool:
     return not one_schema or words["patternProperties"] > 1 or (words["contains"] > 0 and len(wild) > 1)
 
 
-def _is_named(edge: _Edge) -> bool:
+def _is_named(edge: Edge) -> bool:
     return edge.word in ("properties", "prefixItems") or isinstance(edge.label, int)
 
 
-def _components(document: _Document) -> list[list[int]]:
+def _components(document: Document) -> list[list[int]]:
     """Strongly connected parts (Tarjan), without recursion."""
     index: dict[int, int] = {}
     low: dict[int, int] = {}

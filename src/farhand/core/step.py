@@ -55,6 +55,7 @@ from farhand.core.messages import AssistantMessage
 from farhand.core.pieces import Usage
 from farhand.core.presence import client_absent, client_came, grace_over, is_free, recover
 from farhand.core.run import Ending, Phase, Run
+from farhand.core.secrets import preview, result_preview, with_previews
 from farhand.core.timers import timers_of
 from farhand.core.turn import (
     admit,
@@ -148,8 +149,9 @@ def _replied(work: Work, event: Replied) -> None:
     work.fields["finish"] = event.finish
     if event.usage != _NO_USAGE:
         work.fields["usage"] = work.run.usage + event.usage
-    work.say(AssistantMessage(event.text, event.reasoning, event.calls))
-    if not event.calls:
+    calls = with_previews(work.run.tools, event.calls)
+    work.say(AssistantMessage(event.text, event.reasoning, calls))
+    if not calls:
         finish(work, event.text)
         return
     ids = tuple([call.id for call in event.calls])
@@ -158,7 +160,7 @@ def _replied(work: Work, event: Replied) -> None:
     work.order = work.fields["order"] = ids
     work.told = False
     work.fields["phase"] = _CALLING
-    for position, asked in enumerate(event.calls):
+    for position, asked in enumerate(calls):
         admit(work, asked, position)
     advance(work)
 
@@ -215,7 +217,9 @@ def _decide(work: Work, call: Call, event: Approved | Denied, edited: str | None
         changes: dict[str, Any] = {}
         if edited is not None:
             record = structs.replace(record, arguments_hash=arguments_hash(edited))
-            changes = {"arguments": edited, "written": call.arguments}
+            definition = work.run.definition_of(call)
+            assert definition is not None
+            changes = {"arguments": edited, "written": call.arguments, "preview": preview(definition, edited)}
         work.put(move(call, Change.APPROVE, approval=record, deadline=None, **changes))
     else:
         record = structs.replace(record, reason=event.reason)
@@ -252,7 +256,9 @@ def _claimed(work: Work, event: Claimed) -> None:
 
 def _answered(work: Work, event: Answered) -> None:
     call = work.call(event.call_id, event.attempt)
-    work.put(settle(call, _OK, work.at, None, event.result, event.multipart))
+    ended = settle(call, _OK, work.at, None, event.result, event.multipart)
+    shown = result_preview(work.run.definition_of(call), event.result, multipart=event.multipart)
+    work.put(structs.replace(ended, result_preview=shown) if shown else ended)
     advance(work)
 
 

@@ -51,7 +51,9 @@ def admit(work: Work, asked: CallRequest, position: int) -> None:
     """Take one call of a reply in: settled as invalid, waiting for a decision, or ready."""
     run = work.run
     arguments = asked.arguments if asked.arguments.strip() else "{}"
-    call = Call(asked.id, asked.label, asked.tool, run.turn, arguments=arguments, created=work.at)
+    call = Call(
+        asked.id, asked.label, asked.tool, run.turn, arguments=arguments, created=work.at, preview=asked.preview
+    )
     definition = run.tools.get(asked.tool)
     if run.final:
         failure: Failure | None = reasons.no_tools_now(asked.tool)

@@ -14,6 +14,7 @@ from farhand.core.events import BackgroundEnded, Event, Recovered, Replied, Star
 from farhand.core.failure import Failure
 from farhand.core.pieces import Finish, Usage
 from farhand.core.run import Ending, Phase, Run
+from farhand.core.secrets import told_arguments, told_result
 from farhand.core.tally import Tally, tally
 
 
@@ -330,7 +331,7 @@ def updates(before: Run | None, event: Event, after: Run, seq: int) -> list[Upda
         calls = len(event.calls)
         out.append(ReplyEnded(seq + 1, at, before.turn, event.text, calls, event.finish, event.usage))
     elif type(event) is BackgroundEnded:
-        return _reported(before, event, seq)
+        return _reported(before, event, after, seq)
     if before.order is not after.order:
         for call_id in after.order:
             _new_call(out, after, after.calls[call_id], at, seq)
@@ -356,7 +357,7 @@ def current(run: Run, seq: int) -> list[Update]:
             if call.grace is not None:
                 out.append(CallUnattended(seq, run.updated, call.id, call.attempt, call.grace))
         else:
-            out.append(CallReady(seq, run.updated, call.id, call.tool, call.turn, call.place, call.arguments))
+            out.append(_call_ready(call, run.updated, seq))
     if run.ending is not None:
         out.append(_run_ended(run, run.updated, seq))
     elif run.waiting:
@@ -377,12 +378,14 @@ def _changed_run(out: list[Update], before: Run, event: Event, after: Run, seq: 
         out.append(RunWaiting(seq + len(out) + 1, at, tuple([call.id for call in after.awaited_calls])))
 
 
-def _reported(before: Run, event: BackgroundEnded, seq: int) -> list[Update]:
+def _reported(before: Run, event: BackgroundEnded, after: Run, seq: int) -> list[Update]:
     """A run that has ended tells nothing more: what comes after its last update belongs to later runs."""
     if before.ending is not None:
         return []
-    tool = before.calls[event.call_id].tool
-    return [CallReported(seq + 1, event.at, event.call_id, tool, event.outcome, event.result, event.failure)]
+    call = after.calls[event.call_id]
+    assert call.background is not None
+    result = Raw(call.background.preview.encode()) if call.background.preview else event.result
+    return [CallReported(seq + 1, event.at, event.call_id, call.tool, event.outcome, result, event.failure)]
 
 
 def _new_call(out: list[Update], run: Run, call: Call, at: int, seq: int) -> None:
@@ -391,7 +394,7 @@ def _new_call(out: list[Update], run: Run, call: Call, at: int, seq: int) -> Non
         message = f"tool {call.tool!r} is deprecated: {definition.deprecated}"
         out.append(Warned(seq + len(out) + 1, at, "tool_deprecated", message, call.id))
     if call.outcome is not _INVALID:
-        out.append(CallReady(seq + len(out) + 1, at, call.id, call.tool, call.turn, call.place, call.arguments))
+        out.append(_call_ready(call, at, seq + len(out) + 1))
     if call.approval is not None:
         out.append(_call_waiting(call, at, seq + len(out) + 1))
     if call.attempt:
@@ -405,7 +408,7 @@ def _changed_call(out: list[Update], run: Run, old: Call, new: Call, at: int, se
     if approval is not None and old.approval is None:
         out.append(_call_waiting(new, at, seq + len(out) + 1))
     elif approval is not None and approval is not old.approval and approval.decision == "approved":
-        out.append(CallApproved(seq + len(out) + 1, at, new.id, approval.by, new.arguments, new.edited))
+        out.append(CallApproved(seq + len(out) + 1, at, new.id, approval.by, told_arguments(new), new.edited))
     executed = old.state is _EXECUTING
     if executed and (new.attempt > old.attempt or (new.outcome is None and new.state is _INPUT_COMPLETE)):
         out.append(CallReleased(seq + len(out) + 1, at, new.id, old.attempt, new.not_before))
@@ -421,24 +424,30 @@ def _changed_call(out: list[Update], run: Run, old: Call, new: Call, at: int, se
         out.append(_call_ended(new, at, seq + len(out) + 1))
 
 
+def _call_ready(call: Call, at: int, seq: int) -> CallReady:
+    return CallReady(seq, at, call.id, call.tool, call.turn, call.place, call.preview or call.arguments)
+
+
 def _call_waiting(call: Call, at: int, seq: int) -> CallWaiting:
     assert call.approval is not None
     record = call.approval
-    return CallWaiting(seq, at, call.id, call.tool, call.arguments, record.arguments_hash, record.expires)
+    return CallWaiting(seq, at, call.id, call.tool, told_arguments(call), record.arguments_hash, record.expires)
 
 
 def _call_executing(run: Run, call: Call, at: int, seq: int) -> CallExecuting:
     definition = run.definition_of(call) if call.place is _CLIENT else None
     description = "" if definition is None else definition.description
+    arguments = told_arguments(call) if call.preview else call.arguments
     return CallExecuting(
-        seq, at, call.id, call.tool, call.place, call.attempt, call.arguments, call.deadline, call.label, description
+        seq, at, call.id, call.tool, call.place, call.attempt, arguments, call.deadline, call.label, description
     )
 
 
 def _call_ended(call: Call, at: int, seq: int) -> CallEnded:
     assert call.outcome is not None
     took = call.settled - call.created
-    return CallEnded(seq, at, call.id, call.tool, call.state, call.outcome, call.result, call.failure, took)
+    result = told_result(call) if call.result_preview else call.result
+    return CallEnded(seq, at, call.id, call.tool, call.state, call.outcome, result, call.failure, took)
 
 
 def _run_ended(run: Run, at: int, seq: int) -> RunEnded:

@@ -97,9 +97,22 @@ class Work:
 def outcome_message(call: Call) -> ToolMessage:
     """How the model is told a settled call's outcome."""
     assert call.outcome is not None
-    note = ""
+    note = note_preview = ""
     if call.edited and call.outcome is not _DENIED:
-        note = f"The user changed the arguments of this call before it ran, to: {call.arguments}"
+        note = _CHANGED + call.arguments
+        note_preview = _CHANGED + call.preview if call.preview else ""
     return ToolMessage(
-        call.id, call.label, call.tool, call.outcome, call.result, call.multipart, failure=call.failure, note=note
+        call.id,
+        call.label,
+        call.tool,
+        call.outcome,
+        call.result,
+        call.multipart,
+        failure=call.failure,
+        note=note,
+        preview=call.result_preview,
+        note_preview=note_preview,
     )
+
+
+_CHANGED = "The user changed the arguments of this call before it ran, to: "
