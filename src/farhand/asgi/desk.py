@@ -17,6 +17,7 @@ from farhand.asgi.views import call_view, row_view, run_view
 from farhand.core.definition import safe_validate_tool_definitions
 from farhand.core.errors import InvalidInput, StoreError, UnknownCall
 from farhand.core.messages import Part
+from farhand.core.secrets import told_message
 from farhand.core.updates import RunEnded, RunWaiting, Update, current
 from farhand.durable import Runner, StoredRun
 from farhand.durable.position import Position
@@ -175,7 +176,7 @@ class Desk:
             id=thread.id,
             seq=thread.seq,
             run_id=thread.run,
-            messages=thread.messages,
+            messages=tuple(map(told_message, thread.messages)),
             calls=tuple([call_view(call.record, run=thread.run, thread=thread.id) for call in thread.pending]),
         )
 

@@ -108,7 +108,7 @@ class Session:
             self._line(Text(str(error), style="red"))
 
     async def _decide(self, run: LiveRun[Any], call: Call[Any, Any]) -> None:
-        self._line(f"  [yellow]?[/] {call.tool}", Text(call.record.arguments))
+        self._line(f"  [yellow]?[/] {call.tool}", Text(call.record.preview or call.record.arguments))
         text = await self._read(escape("  [y]es, [a]lways, [e]dit, or a reason to deny: "))
         verdict = await self._verdict(text.strip(), call)
         try:
@@ -126,7 +126,8 @@ class Session:
             case "a" | "always":
                 return Approve(remember="tool")
             case "e" | "edit":
-                edited = await self._read(escape(f"  arguments [{call.record.arguments}]: "))
+                shown = call.record.preview or call.record.arguments
+                edited = await self._read(escape(f"  arguments [{shown}]: "))
                 try:
                     return Approve(arguments=json.decode(edited)) if edited.strip() else Approve()
                 except DecodeError:
