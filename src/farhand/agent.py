@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 from farhand.calls import Call
 from farhand.core.admission import OUTSIDE, OWNER, AdmissionLimits
 from farhand.core.definition import Definition, skeleton, validate_tool_definitions
-from farhand.core.errors import DuplicateToolName, InvalidInput
+from farhand.core.errors import DuplicateToolName, InvalidInput, UsageError
 from farhand.core.events import Memory, Recovered, Started
 from farhand.core.limits import Limits
 from farhand.core.messages import Binary, Json, Message, Part, Text, UserMessage
@@ -106,8 +106,8 @@ class Agent(Generic[Output]):
         self._recent = _RECENT if recent is None else recent
         self._output: Codec | None = None if output is None else codec(output)
         self._schema = Raw(b"null") if self._output is None else self._output.schema
-        if self._output is not None:
-            compile_schema(bytes(self._schema), OWNER)
+        if self._output is not None and compile_schema(bytes(self._schema), OWNER).marks is not None:
+            raise UsageError("the output of an agent is shown to whoever watches: it has no secret fields")
 
     async def run(
         self,

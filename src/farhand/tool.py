@@ -7,7 +7,19 @@ import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import is_dataclass
 from enum import StrEnum
-from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, overload
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 from msgspec import DecodeError, Raw, json, structs
 
@@ -40,6 +52,17 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 Schema: TypeAlias = Mapping[str, Any] | bytes | str
 Run: TypeAlias = Callable[[In], Out | Awaitable[Out]] | Callable[[In, CallContext], Out | Awaitable[Out]]
+
+
+class _Marked:
+    """Says in a type's schema that its value is secret."""
+
+    def __get_pydantic_json_schema__(self, core_schema: Any, handler: Callable[[Any], dict[str, Any]]) -> Any:
+        return {**handler(core_schema), "secret": True}
+
+
+Secret = Annotated[Given, _Marked()]
+"""`Secret[str]`: a parameter or field that only the tool and the model see; a mask is shown to everybody else."""
 
 
 class Settings(TypedDict, total=False):

@@ -62,7 +62,7 @@ def test_watchers_of_a_server_tool_never_see_its_secrets() -> None:
     story.answer(call_id)
     updates = {type(update): update for update in story.told}
     for kind in (CallReady, CallWaiting, CallApproved, CallExecuting):
-        assert updates[kind].arguments == SHOWN  # type: ignore[attr-defined]
+        assert updates[kind].arguments == SHOWN
     assert "hunter2" not in told(story)
 
 
@@ -230,7 +230,7 @@ def test_background_work_that_failed_has_its_reason() -> None:
     event = answers.report(story.run, "ann", call_id, at=story.at, outcome=Outcome.FAILED, message="away")
     assert event is not None
     story.take(event)
-    assert told_message(news_of(story.call(call_id))).text.endswith("away")  # type: ignore[union-attr]
+    assert told_message(news_of(story.call(call_id))).text.endswith("away")
 
 
 # While a reply arrives
