@@ -1,32 +1,32 @@
 """The native protocol over a WebSocket: the same requests and the same answers, as frames of one connection."""
 
 import asyncio
-import logging
 from contextlib import aclosing
 from typing import Any
 
-from msgspec import Raw, ValidationError, json
+from msgspec import Raw, json
 from starlette.types import Scope
 
 from farhand.asgi.access.base import Connection as Access
+from farhand.asgi.access.principal import Principal
 from farhand.asgi.bodies import decode, query
 from farhand.asgi.desk import Asked, Streamed
-from farhand.asgi.door import Door, failure, path_of, problem
+from farhand.asgi.door import Door, Reply, failure, path_of, problem
 from farhand.asgi.streams import Receive, Send, position_after
-from farhand.core.errors import FarhandError, InvalidInput, TooMuch
+from farhand.core.errors import FarhandError, InvalidInput, NotFound, TooMuch
 from farhand.protocols import native
-
-logger = logging.getLogger("farhand.asgi")
 
 AT_ONCE = 64
 """Requests and streams of one connection that may be open together."""
 PROTOCOL_ERROR = 1002
-NOT_ALLOWED = 4401
-"""Closed with this: no valid credentials were sent with the handshake."""
+RESTART = 1012
+SUBPROTOCOL = "farhand"
+"""For pages, which have to offer one beside the one that bears their token."""
 
 _FRAME = json.Decoder(native.SocketRequest)
 _STOP = json.Decoder(native.SocketStop)
 _SOCKET = native.Endpoint(name="socket", method="GET", path="/socket", does="", scope="chat")
+"""Whoever may ask anything may open one; each request is judged by itself."""
 
 
 class Socket:
@@ -41,18 +41,33 @@ class Socket:
             await self._door(scope, receive, send)
         elif scope["type"] == "websocket":
             await receive()  # the handshake
-            if path_of(scope) != "/socket":
-                await send({"type": "websocket.close", "code": 4404})
+            try:
+                if path_of(scope) != "/socket":
+                    raise NotFound("the socket is at /v1/socket")
+                who = await self._door.admit(Access(scope), _SOCKET)
+            except FarhandError as error:
+                await _refuse(scope, send, problem(error))
                 return
-            await Connection(self._door, scope, receive, send).run()
+            await Connection(self._door, scope, who, receive, send).run()
+
+
+async def _refuse(scope: Scope, send: Send, reply: Reply) -> None:
+    """Answer the handshake with a problem document, where the server can do that."""
+    if "websocket.http.response" not in scope.get("extensions", {}):
+        await send({"type": "websocket.close"})
+        return
+    headers = [*reply.headers, (b"content-length", b"%d" % len(reply.body))]
+    await send({"type": "websocket.http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "websocket.http.response.body", "body": reply.body})
 
 
 class Connection:
     """One client's connection: a task for each request, and one that sends what they say."""
 
-    def __init__(self, door: Door, scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, door: Door, scope: Scope, who: Principal, receive: Receive, send: Send) -> None:
         self._door = door
         self._scope = scope
+        self._who = who
         self._receive = receive
         self._send = send
         self._tasks: dict[int | str, asyncio.Task[None]] = {}
@@ -60,12 +75,8 @@ class Connection:
 
     async def run(self) -> None:
         """Until either side closes it."""
-        try:
-            await self._door.admit(Access(self._scope), _SOCKET)
-        except FarhandError:
-            await self._send({"type": "websocket.close", "code": NOT_ALLOWED})
-            return
-        await self._send({"type": "websocket.accept"})
+        spoken = SUBPROTOCOL if SUBPROTOCOL in self._scope.get("subprotocols", ()) else None
+        await self._send({"type": "websocket.accept", "subprotocol": spoken})
         closing = self._door.streams.closing(self._close)
         try:
             while (message := await self._receive())["type"] != "websocket.disconnect":
@@ -78,45 +89,46 @@ class Connection:
                 await asyncio.wait(self._tasks.values())
 
     async def _close(self) -> None:
-        await self._send({"type": "websocket.close", "code": 1012})
+        await self._send({"type": "websocket.close", "code": RESTART})
 
     async def _take(self, data: bytes) -> None:
-        try:
-            request = _FRAME.decode(data)
-        except (ValidationError, ValueError, RecursionError):
-            try:
-                task = self._tasks.get(_STOP.decode(data).stop)
-            except (ValidationError, ValueError, RecursionError):
-                await self._send({"type": "websocket.close", "code": PROTOCOL_ERROR})
-                return
-            if task is not None:
-                task.cancel()
-            return
-        if request.id in self._tasks:
-            await self._reply(request.id, problem(InvalidInput(f"a request {request.id!r} is under way")))
+        frame = _frame(data)
+        if frame is None:
+            await self._send({"type": "websocket.close", "code": PROTOCOL_ERROR})
+        elif isinstance(frame, native.SocketStop):
+            await self._stop(frame.stop)
+        elif frame.id in self._tasks:
+            await self._reply(frame.id, problem(InvalidInput(f"a request {frame.id!r} is under way")))
         elif len(self._tasks) >= AT_ONCE:
             text = f"{AT_ONCE} requests of a connection may be under way"
-            await self._reply(request.id, problem(TooMuch(text, retry_after=1.0)))
+            await self._reply(frame.id, problem(TooMuch(text, retry_after=1.0)))
         else:
-            task = asyncio.ensure_future(self._answer(request))
-            self._tasks[request.id] = task
-            task.add_done_callback(lambda _: self._tasks.pop(request.id, None))
+            self._tasks[frame.id] = asyncio.ensure_future(self._answer(frame))
 
     async def _answer(self, request: native.SocketRequest) -> None:
         try:
-            await self._reply(request.id, await self._ask(request))
+            reply = await self._ask(request)
         except FarhandError as error:
-            await self._reply(request.id, problem(error))
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:  # noqa: BLE001  said by its number, and logged
-            await self._reply(request.id, problem(failure(error, request.method)))
+            reply = problem(error)
+        except Exception as error:  # noqa: BLE001  told by its number, and logged
+            reply = problem(failure(error, request.method))
+        self._tasks.pop(request.id, None)
+        await self._reply(request.id, reply)
 
-    async def _ask(self, request: native.SocketRequest) -> Any:
+    async def _stop(self, request: int | str) -> None:
+        task = self._tasks.pop(request, None)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait((task,))
+            await self._reply(request, self._door.reply(_SOCKET, None))
+
+    async def _ask(self, request: native.SocketRequest) -> Reply:
         path, _, question = request.path.partition("?")
         door = self._door
         endpoint, ids = door.routes.find(request.method, path)
         who = await door.admit(Access(self._scope), endpoint)
+        if endpoint.body is not None:
+            door.quotas.sent(who.id, len(bytes(request.body)))
         asked = Asked(
             who,
             ids,
@@ -140,6 +152,16 @@ class Connection:
                 )
                 await self._send({"type": "websocket.send", "text": self._encode(frame).decode()})
 
-    async def _reply(self, request: int | str, reply: Any) -> None:
+    async def _reply(self, request: int | str, reply: Reply) -> None:
         answer = native.SocketAnswer(id=request, status=reply.status, body=Raw(reply.body or b"null"))
         await self._send({"type": "websocket.send", "text": self._encode(answer).decode()})
+
+
+def _frame(data: bytes) -> native.SocketRequest | native.SocketStop | None:
+    """What a client sends; None if it is neither."""
+    for decoder in (_FRAME, _STOP):
+        try:
+            return decoder.decode(data)
+        except (ValueError, RecursionError):
+            continue
+    return None
