@@ -237,7 +237,7 @@ def test_background_work_that_failed_has_its_reason() -> None:
 
 
 def test_nobody_sees_the_arguments_of_a_tool_with_secrets_arrive() -> None:
-    draft = Draft(1, 0, is_secret=lambda name: name == "login")
+    draft = Draft(1, 0, tools={"login": login(), "other": make_tool("other")})
     pieces = [
         ToolStart(0, "login"),
         ToolArgsDelta(0, '{"key":"hun'),

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from msgspec import structs
 
 from farhand.core.call import Call, CallState, Change, Outcome, settle, state_after
+from farhand.core.definition import Definition
 from farhand.core.errors import ModelBroke
 from farhand.core.events import Replied
 from farhand.core.failure import Failure
@@ -24,11 +25,14 @@ from farhand.core.pieces import (
     ToolStart,
     Usage,
 )
+from farhand.core.secrets import has_secrets
 from farhand.core.updates import CallEnded, CallNamed, CallStreamed, ReasoningStreamed, TextStreamed, Update
 
 _INPUT_STREAMING = CallState.INPUT_STREAMING
 _STREAM = Change.STREAM
 _NO_USAGE = Usage()
+_NO_TOOLS: Mapping[str, Definition] = {}
+_NONE: frozenset[int] = frozenset()
 
 
 class Draft:
@@ -38,7 +42,6 @@ class Draft:
         "_calls",
         "_finish",
         "_hidden",
-        "_is_secret",
         "_reasoning",
         "_reasoning_length",
         "_requests",
@@ -47,17 +50,16 @@ class Draft:
         "_streamed",
         "_text",
         "_text_length",
+        "_tools",
         "_turn",
         "_usage",
     )
 
-    def __init__(
-        self, turn: int, seq: int, most: int = 1 << 22, is_secret: Callable[[str], bool] = lambda _: False
-    ) -> None:
+    def __init__(self, turn: int, seq: int, most: int = 1 << 22, tools: Mapping[str, Definition] = _NO_TOOLS) -> None:
         self._room = most
-        self._is_secret = is_secret
-        """Whether arguments of a tool of that name may be secret: then nobody sees them arrive."""
-        self._hidden: set[int] = set()
+        self._tools = tools
+        self._hidden: frozenset[int] = _NONE
+        """The calls whose arguments nobody sees arrive, because something in them may be secret."""
         self._turn = turn
         self._seq = seq
         self._text: list[str] = []
@@ -145,8 +147,8 @@ class Draft:
         self._count(f"{piece.name}{piece.label} ")  # a call without any name takes room as well
         self._calls[piece.index] = Call(call_id, piece.label, piece.name, self._turn, created=at)
         self._streamed[piece.index] = 0
-        if self._is_secret(piece.name):
-            self._hidden.add(piece.index)
+        if has_secrets(self._tools.get(piece.name)):
+            self._hidden |= {piece.index}
         return CallNamed(self._seq, at, call_id, piece.name, self._turn)
 
     def _end(self, piece: ToolEnd, at: int, _: str) -> Update | None:

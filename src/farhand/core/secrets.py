@@ -20,6 +20,7 @@ from farhand.core.strict_json import BadJson, parse
 MASKED = json.encode(MASK).decode()
 """Instead of a whole value in which nobody knows what is secret."""
 
+_NONE = Raw(b"null")
 _CLIENT = Place.CLIENT
 _EXECUTING = CallState.EXECUTING
 
@@ -43,9 +44,11 @@ def preview(definition: Definition, arguments: str) -> str:
 
 def with_previews(tools: Mapping[str, Definition], calls: tuple[CallRequest, ...]) -> tuple[CallRequest, ...]:
     """The calls of a reply, with previews where something is secret."""
-    if not any(has_secrets(tools.get(call.tool)) for call in calls):
-        return calls
-    return tuple([_with_preview(tools.get(call.tool), call) for call in calls])
+    for call in calls:
+        definition = tools.get(call.tool)
+        if definition is not None and parameters_of(definition).marks is not None:
+            return tuple([_with_preview(tools.get(call.tool), call) for call in calls])
+    return calls
 
 
 def _with_preview(definition: Definition | None, call: CallRequest) -> CallRequest:
@@ -56,7 +59,7 @@ def _with_preview(definition: Definition | None, call: CallRequest) -> CallReque
 
 def result_preview(definition: Definition | None, result: Raw | bytes, *, multipart: bool = False) -> str:
     """The same for a result. One of several parts is hidden whole."""
-    if definition is None or definition.output is None:
+    if definition is None or definition.output_json == _NONE:
         return ""
     marks = output_of(definition).marks
     if marks is None:

@@ -20,7 +20,6 @@ from farhand.core.failure import Failure
 from farhand.core.final import NO_SCHEMA
 from farhand.core.pieces import Piece, ToolStart
 from farhand.core.run import Phase, Run
-from farhand.core.secrets import has_secrets
 from farhand.models.base import Request
 from farhand.places.faults import hidden, said, shown, where
 from farhand.places.functions import takes_two
@@ -46,10 +45,8 @@ async def _ask_model(driver: Driver, effect: AskModel) -> None:
         return  # the run was called off before anybody got to it
     clock = driver.means.clock
     now = clock.now
-    tools = driver.state.tools
-    draft = Draft(
-        effect.turn, driver.seq, driver.state.limits.reply_characters, lambda name: has_secrets(tools.get(name))
-    )
+    run = driver.state
+    draft = Draft(effect.turn, driver.seq, run.limits.reply_characters, run.tools)
     stream: AsyncIterator[Piece] | None = None
     left = PIECES
     try:
