@@ -132,10 +132,10 @@ async def office(
     **settings: Any,
 ) -> AsyncGenerator[Office]:
     """A server for as long as this is entered."""
+    settings = {"authenticate": Tokens(PEOPLE)} | settings
     app = create_app(
         Agent(model or scripted(reply), tools=tools, **(agent or {})),
         store=store,
-        authenticate=Tokens(PEOPLE),
         **settings,
     )
     async with served(app) as url, httpx2.AsyncClient(base_url=f"{url}/v1") as http:

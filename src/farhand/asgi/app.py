@@ -1,6 +1,6 @@
 """The application: a runner, the doors to it, and who may come in. It mounts in any ASGI server or application."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -58,7 +58,7 @@ class App:
         await self._app(scope, receive, send)
 
     @asynccontextmanager
-    async def lifespan(self) -> AsyncIterator[None]:
+    async def lifespan(self) -> AsyncGenerator[None]:
         """The runner is open in here."""
         async with self.runner:
             try:
