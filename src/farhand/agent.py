@@ -266,6 +266,11 @@ class Agent(Generic[Output]):
         """Of its own tools."""
         return self._definitions
 
+    @property
+    def admission(self) -> AdmissionLimits:
+        """What definitions from outside have to keep to."""
+        return self._admission
+
     def means(
         self, brought: Mapping[str, Tool[Any, Any]], callbacks: Callbacks, *, clock: Clock | None = None
     ) -> Means:

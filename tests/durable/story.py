@@ -40,6 +40,7 @@ async def kill(runner: Runner) -> None:
     if replica._tending is not None:
         replica._tending.cancel()
         tasks.append(replica._tending)
+    tasks += replica.errands.drop()
     replica._drop_all()
     assert replica._heart is not None
     await replica._heart.stop()

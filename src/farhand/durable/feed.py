@@ -8,7 +8,15 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
-from farhand.core.updates import CallEnded, CallNamed, CallStreamed, ReasoningStreamed, TextStreamed, Update
+from farhand.core.updates import (
+    CallEnded,
+    CallNamed,
+    CallProgress,
+    CallStreamed,
+    ReasoningStreamed,
+    TextStreamed,
+    Update,
+)
 from farhand.durable.position import LIVE, Position
 
 QUEUE = 256
@@ -19,8 +27,8 @@ PAGE = 100
 
 Read = Callable[[int, int], Awaitable[Sequence[Update]]]
 """Stored updates above a number, so many rows at most; empty when there are no more."""
-Unfinished = Callable[[int], Awaitable[TextStreamed | None]]
-"""The text so far of the reply that is under way after the update of a number."""
+Unfinished = Callable[[int], Awaitable[Sequence[Update]]]
+"""What was told, after the update of a number, of what is under way: the text so far, the last progress of calls."""
 
 
 class Watcher:
@@ -57,6 +65,17 @@ class Watcher:
         taken = list(self.queue)
         self.queue.clear()
         self._room = CHARACTERS
+        return taken
+
+    def take_from(self, place: "Place") -> list[Update]:
+        """What is in the queue and goes on from a place; if something is missing before it, the store has it."""
+        taken: list[Update] = []
+        for update in self.take():
+            if place.is_ahead(update):
+                self.look()
+                break
+            if place.passes(update):
+                taken.append(update)
         return taken
 
     async def wait(self) -> None:
@@ -112,15 +131,9 @@ class Feeds:
                     while page := await read(place.seq, PAGE):
                         if batch := [update for update in page if place.passes(update)]:
                             yield batch
-                    text = await unfinished(place.seq)
-                    if text is not None and (piece := place.rest(text)) is not None:
-                        ready.append(piece)
-                for update in watcher.take():
-                    if place.is_ahead(update):
-                        watcher.look()
-                        break
-                    if place.passes(update):
-                        ready.append(update)
+                    told = await unfinished(place.seq)
+                    ready += [rest for update in told if (rest := place.rest(update)) is not None]
+                ready += watcher.take_from(place)
                 if ready:
                     yield ready
         finally:
@@ -150,13 +163,15 @@ class Feeds:
 class Place:
     """How far one watcher is."""
 
-    __slots__ = ("_length", "_named", "_turn", "seq")
+    __slots__ = ("_heard", "_length", "_named", "_turn", "seq")
 
     def __init__(self, after: Position) -> None:
         self.seq = after.seq
         self._turn = after.turn
         self._length = after.length
         self._named: set[str] = set()
+        self._heard: dict[str, int] = {}
+        """When something was last said of calls that are under way."""
 
     def is_ahead(self, update: Update) -> bool:
         """Whether something is missing between here and there."""
@@ -174,6 +189,8 @@ class Place:
         if type(update) in LIVE:
             if type(update) is CallNamed:
                 self._named.add(update.call_id)
+            elif type(update) is CallProgress:
+                self._heard[update.call_id] = update.at
             return update.seq == self.seq
         if update.seq <= self.seq:
             # A reply that broke off takes the calls with it that it had named; that is live as well.
@@ -181,10 +198,20 @@ class Place:
         self.seq = update.seq
         self._length = 0
         self._named.clear()
+        if type(update) is CallEnded:
+            self._heard.pop(update.call_id, None)
         return True
 
-    def rest(self, text: TextStreamed) -> TextStreamed | None:
-        """What the watcher has not seen of a text that begins at its beginning."""
+    def rest(self, told: Update) -> Update | None:
+        """What the watcher has not seen of what was told already: of a text from its beginning, or of a call."""
+        if type(told) is TextStreamed:
+            return self._rest_of(told)
+        if type(told) is not CallProgress or self._heard.get(told.call_id, -1) >= told.at:
+            return None
+        self._heard[told.call_id] = told.at
+        return told
+
+    def _rest_of(self, text: TextStreamed) -> TextStreamed | None:
         known = self._known(text)
         if text.seq != self.seq or len(text.text) <= known:
             return None

@@ -9,6 +9,8 @@ import asyncio
 import logging
 from typing import Protocol
 
+from farhand.core.call import Call
+from farhand.core.effects import Dispatch
 from farhand.core.errors import FarhandError, IllegalChange, RunRefused, StoreAway
 from farhand.core.events import Event, Recovered
 from farhand.durable.record import Revived, Toolsets, make_rest, make_write
@@ -48,6 +50,18 @@ class Home(Protocol):
 
     def drop(self, held: "Held") -> None:
         """The run is not held here any more."""
+        ...
+
+    def told(self, write: Write) -> None:
+        """A write of ours is there."""
+        ...
+
+    def has_client(self, held: "Held", call: Call) -> bool:
+        """Whether a client is known to be there for a call."""
+        ...
+
+    def look_for_client(self, held: "Held", call: Call) -> "asyncio.Task[None]":
+        """Find out whether one is there, and have the run told if not."""
         ...
 
 
@@ -92,6 +106,8 @@ class Held:
         self._written: list[Step] = []
         """What the write under way is about."""
         self._busy = False
+        self._looks = 0
+        """For how many calls it is just being found out whether a client is there."""
         self._waiters: list[asyncio.Future[None]] = []
 
     # From the driver to the store
@@ -115,9 +131,7 @@ class Held:
     async def settled(self) -> None:
         """Until nothing is on its way."""
         while self._busy:
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
-            await waiter
+            await self._woken()
 
     @property
     def busy(self) -> bool:
@@ -145,7 +159,42 @@ class Held:
     def _rests(self) -> bool:
         """Whether nothing is to be done here until a client or a person says something."""
         run = self.driver.state
-        return run.ending is not None or (run.waiting and not self.driver.works_on(run))
+        if run.ending is not None:
+            return True
+        return run.waiting and not self._looks and not self.driver.works_on(run) and not self._is_to_look()
+
+    # Whether clients are there
+
+    def _is_to_look(self) -> bool:
+        """Whether the write that is being made dispatches a call for which no client is known to be there."""
+        run = self.driver.state
+        if not run.attended:
+            return False
+        dispatched = [
+            run.calls[effect.call_id]
+            for step in self._written
+            for effect in step.change.effects
+            if type(effect) is Dispatch
+        ]
+        return any(call.outcome is None and self._misses_client(call) for call in dispatched)
+
+    def _misses_client(self, call: Call) -> bool:
+        return not self.driver.runs_here(call) and not self._home.has_client(self, call)
+
+    def offered(self, call: Call) -> None:
+        """It is kept that a call was dispatched to whatever clients there are."""
+        if self.driver.state.attended and self._misses_client(call):
+            self._looks += 1
+            self._home.look_for_client(self, call).add_done_callback(self._on_looked)
+
+    def _on_looked(self, _: "asyncio.Task[None]") -> None:
+        self._looks -= 1
+        self._wake()
+
+    async def looked(self) -> None:
+        """Until it is known whether clients are there."""
+        while self._looks and not self.out:
+            await self._woken()
 
     def _send(self, write: Write) -> None:
         writing = asyncio.ensure_future(self._home.store.write(write))
@@ -172,6 +221,7 @@ class Held:
         for step in written:
             self.driver.release(step.change)
             step.end()
+        self._home.told(write)
         self._go_on()
 
     def _go_on(self) -> None:
@@ -272,7 +322,7 @@ class Held:
 
     def rest(self) -> None:
         """The run has come to rest without a change of its own: give it back."""
-        if not self._busy and not self.out and self.driver.state.status != "running":
+        if not self._busy and not self._looks and not self.out and self.driver.state.status != "running":
             self._busy = True
             self._send(make_rest(self.row, self.driver.state, self._toolset))
 
@@ -289,6 +339,11 @@ class Held:
         self.driver.let_go()
         self._wake()
         self._home.drop(self)
+
+    async def _woken(self) -> None:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        await waiter
 
     def _wake(self) -> None:
         waiters, self._waiters = self._waiters, []

@@ -14,22 +14,28 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from farhand.agent import Agent, Callbacks, tools_of_today
+from farhand.core.call import Call
 from farhand.core.errors import RefusedAnswer, RunRefused, StoreAway, StoreError, UnknownCall, UsageError
 from farhand.core.events import Event, Recovered, Started
 from farhand.core.run import Run
 from farhand.core.step import step
-from farhand.core.updates import TextStreamed, Update, updates
+from farhand.core.updates import Update, updates
+from farhand.durable.backlog import Backlog
 from farhand.durable.clock import StoreClock
+from farhand.durable.errands import Errands
 from farhand.durable.feed import Feeds
 from farhand.durable.heart import Heart
 from farhand.durable.held import Held, Moved
+from farhand.durable.names import ThreadNames
 from farhand.durable.position import Position
-from farhand.durable.record import Revived, Toolsets, make_write, read_updates, revive
+from farhand.durable.presence import Presence
+from farhand.durable.record import Revived, Toolsets, make_write, revive
+from farhand.durable.reports import Reports
 from farhand.durable.timing import Timing
 from farhand.runner.clock import Clock
 from farhand.runner.driver import Change, Driver, LetGo, Means
 from farhand.runner.perform import perform
-from farhand.stores.base import FORMAT, Ring, RunRow, Store, ThreadRow, WorkerRow
+from farhand.stores.base import FORMAT, Ring, RunRow, Store, ThreadRow, WorkerRow, Write
 
 logger = logging.getLogger("farhand.durable")
 
@@ -47,6 +53,11 @@ class Replica:
         self.worker = ""
         self.timing = timing
         self.clock: Clock = clock or StoreClock()
+        self.errands = Errands()
+        self.names = ThreadNames(store)
+        self.presence = Presence(self, check=timing.check)
+        self.reports = Reports(store, self.errands)
+        self._backlog = Backlog(store, self.clock, self._held_in)
         self.agents = agents
         self._means = {name: agent.means({}, Callbacks(), clock=self.clock) for name, agent in agents.items()}
         self._held: dict[str, Held] = {}
@@ -97,6 +108,7 @@ class Replica:
 
     async def close(self) -> None:
         """Let runs come to rest for a while, give the others back, and leave."""
+        self.presence.retire()
         if self._tending is not None:
             self._tending.cancel()
             await asyncio.wait((self._tending,))
@@ -107,6 +119,7 @@ class Replica:
         self._drop_all()
         if tasks:
             await asyncio.wait(tasks)
+        await self.errands.stop()
         if self._heart is not None:
             await self._heart.stop()
         if self.worker:  # otherwise it was taken for dead, and has nothing to give back
@@ -114,7 +127,7 @@ class Replica:
                 await self.store.leave(self.worker)
         await self.store.close()
 
-    async def _until_entered(self) -> None:
+    async def until_entered(self) -> None:
         """Until runs can be held here: not between being taken for dead and coming back under another name."""
         if self._tending is None:
             raise UsageError("this runner is not open: `async with runner:`")
@@ -139,6 +152,7 @@ class Replica:
     def _on_ring(self, ring: Ring) -> None:
         """Another process has written."""
         self.feeds.look(ring.thread)
+        self.presence.feeds.ring(ring.thread)
         held = self._held.get(ring.run)
         if held is not None:
             held.look()
@@ -180,6 +194,7 @@ class Replica:
     def _hold(self, row: RunRow, state: Run | None, toolset: str = "", begins: ThreadRow | None = None) -> Held:
         held = Held(self, row, toolset, begins)
         held.driver = Driver(self.means(row.agent), perform, state=state, seq=row.seq, keep=held.keep)
+        held.driver.offered = held.offered
         held.driver.watchers.add(held.reply.hear)
         held.driver.watchers.add(self.feeds.teller(row.thread))
         self._held[row.id] = held
@@ -187,7 +202,7 @@ class Replica:
 
     async def begin(self, row: RunRow, thread: ThreadRow, started: Started) -> None:
         """A new run. Raises `Moved` if its thread or its key is taken."""
-        await self._until_entered()
+        await self.until_entered()
         held = self._hold(row, None, begins=thread)
         held.driver.commit(started)
         await held.kept()
@@ -231,8 +246,25 @@ class Replica:
                 await held.settled()
                 held.leave(Moved())  # if it has not ended by that, it is found again and taken up as lost
                 return
+            await held.looked()
             held.rest()
             await held.settled()
+
+    # What held runs ask for
+
+    def told(self, write: Write) -> None:
+        """A write is there: whoever may take calls up looks what there is."""
+        if write.calls:
+            self.presence.feeds.hear(write.run.principal, write.run.thread)
+
+    def has_client(self, held: Held, call: Call) -> bool:
+        """Whether a client that is connected here runs a call."""
+        return self.presence.is_here(held.row.thread, held.driver.state, call)
+
+    def look_for_client(self, held: Held, call: Call) -> "asyncio.Task[None]":
+        """Look in the store for one that is connected elsewhere."""
+        row = held.row
+        return self.errands.run(self.presence.look_for(row.id, row.principal, row.thread, call.id))
 
     def drop(self, held: Held) -> None:
         """A run has come to rest, or is held elsewhere."""
@@ -252,7 +284,7 @@ class Replica:
                 return said
 
     async def _try_to_say(self, run: str, decide: Decide) -> Sequence[bool] | None:
-        await self._until_entered()
+        await self.until_entered()
         held = self._held.get(run)
         if held is None:
             revived = await self.read(run)
@@ -323,6 +355,7 @@ class Replica:
             if not await self.store.write(write):
                 return None
             self.feeds.look(revived.row.thread)
+            self.told(write)
         return [event is None for event in events]
 
     # Waiting and watching
@@ -344,28 +377,12 @@ class Replica:
 
     def watch(self, thread: str, after: Position) -> AsyncGenerator[list[Update], None]:
         """Every update of a thread after a position."""
-        return self.feeds.watch(thread, after, partial(self._updates_after, thread), partial(self._unfinished, thread))
+        past = self._backlog
+        return self.feeds.watch(thread, after, partial(past.updates, thread), partial(past.unfinished, thread))
 
-    async def _updates_after(self, thread: str, after: int, rows: int) -> Sequence[Update]:
-        """Stored updates."""
-        found = await self.store.log(thread, after, rows)
-        return [update for row in found for update in read_updates(row)]
-
-    async def _unfinished(self, thread: str, seq: int) -> TextStreamed | None:
-        """The text of the reply that a thread's model is giving, as far as it is known here."""
-        for held in self._held.values():
-            if held.row.thread == thread:
-                return held.reply.whole()
-        row = await self.store.thread(thread)
-        pieces = await self.store.streamed(row.run) if row is not None and row.run else ()
-        if not pieces:
-            return None
-        text = ""
-        for piece in pieces:
-            if piece.offset > len(text):
-                break  # the one before it was not stored
-            text = text[: piece.offset] + piece.text
-        return TextStreamed(seq, self.clock.now(), pieces[0].turn, 0, text)
+    def _held_in(self, thread: str) -> Held | None:
+        """The run of a thread that is held here."""
+        return next((held for held in self._held.values() if held.row.thread == thread), None)
 
     # Looking after everything
 
@@ -401,6 +418,7 @@ class Replica:
             self._checked = now
             await self._sync()
             await self.store.expire(self.clock.now())
+            self.presence.sweep()
             await self._compare()
         if await self._claim() == self.timing.batch:
             self._news.set()  # there may be more

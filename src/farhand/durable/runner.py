@@ -1,7 +1,7 @@
 """What a server talks to: start runs, answer their calls, watch their threads, on any replica, after any crash."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from hashlib import sha256
 from typing import Any, Literal, Self
@@ -18,10 +18,12 @@ from farhand.core.events import Event, Memory, Noted, Started
 from farhand.core.messages import Message
 from farhand.core.run import Run
 from farhand.core.updates import Update
+from farhand.durable.attachment import Attachment
 from farhand.durable.handle import StoredRun
 from farhand.durable.held import Moved
-from farhand.durable.names import LOCAL, ThreadNames, thread_key
+from farhand.durable.names import LOCAL, thread_key
 from farhand.durable.position import Position
+from farhand.durable.provider import admitted, offered, with_provided
 from farhand.durable.record import Revived, read_messages, read_updates
 from farhand.durable.replica import Replica
 from farhand.durable.standing import Standing
@@ -64,7 +66,6 @@ class Runner(Verbs):
         self.store: Store = open_store(store) if isinstance(store, str) else store
         self._default = agents[0].name
         self._replica = Replica(named, self.store, timing, clock)
-        self._names = ThreadNames(self.store)
 
     async def open(self) -> None:
         """Open the store, and take up what was left in it."""
@@ -128,6 +129,8 @@ class Runner(Verbs):
             started = await self._started(name, message, tools, principal, thread, known)
             if started.refused and clashes == "refuse":
                 raise DuplicateToolName("; ".join(started.refused))
+            providers = await self._replica.presence.providers(principal)
+            started = with_provided(started, providers, self._replica.agent(name).admission)
             started = structs.replace(started, attended=attended, target=target)
             row = RunRow(
                 id=started.run_id,
@@ -222,6 +225,36 @@ class Runner(Verbs):
         names = await self._names_of([row.thread for row in rows])
         return [(row, names[row.thread]) for row in rows]
 
+    # Who is there
+
+    async def attach(
+        self,
+        client: str,
+        offers: Iterable[str] = (),
+        *,
+        principal: str = LOCAL,
+        thread: str | None = None,
+        tools: object = (),
+    ) -> Attachment:
+        """A client is connected from now on, and runs the tools that it `offers`; `*` is all.
+
+        It is there for one thread, or as a provider for all of its principal's. A provider may bring definitions of its
+        own: runs that begin while it is attached have them.
+        """
+        if thread is not None and tools not in ((), b"", ""):
+            raise UsageError("a client of one thread brings its tools with its runs: start(…, tools=…)")
+        own = admitted(tools, self._replica.agents)
+        names = offered(client, offers, own)
+        key = "" if thread is None else thread_key(principal, thread)
+        return await self._replica.presence.attach(client, names, principal=principal, thread=key, tools=own)
+
+    def retire(self) -> None:
+        """This process is about to stop: who loses its connection by that is not said to be absent.
+
+        Whoever takes over, or starts next, looks who has come back.
+        """
+        self._replica.presence.retire()
+
     # How it is done
 
     async def _tell_thread(self, revived: Revived, call_id: str) -> None:
@@ -255,7 +288,7 @@ class Runner(Verbs):
     async def _names_of(self, keys: Sequence[str]) -> Mapping[str, str]:
         """What threads are called by their owner."""
         keys = list(dict.fromkeys(keys))
-        found = await asyncio.gather(*map(self._names.of, keys))
+        found = await asyncio.gather(*map(self._replica.names.of, keys))
         return {key: "" if name is None else name.name for key, name in zip(keys, found, strict=True)}
 
     async def _free(self, thread: str, principal: str, busy: str) -> ThreadRow:

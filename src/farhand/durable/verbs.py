@@ -13,6 +13,7 @@ from farhand.core.call import Outcome
 from farhand.core.errors import RunRefused, UnknownCall
 from farhand.core.events import Event
 from farhand.core.failure import Failure
+from farhand.core.presence import is_with_clients
 from farhand.core.run import Run
 from farhand.core.step import step
 from farhand.core.updates import CallProgress
@@ -24,6 +25,7 @@ from farhand.places.values import dump, dump_result
 from farhand.runner.decision import Approve, Deny, decision, remembered
 from farhand.runner.live import Receipt
 from farhand.stores.base import Store
+from farhand.stores.presence import ProgressRow
 
 
 class Verbs(ABC):
@@ -127,12 +129,18 @@ class Verbs(ABC):
         principal: str = LOCAL,
     ) -> None:
         """How far a client is with its call, for whoever watches. It is refused where an answer would be."""
-        replica = self._replica
-        said = json.decode(dump(value))
-        revived = await self._read(call_id, principal)
-        answers.progress(revived.run, principal, call_id, [name, said], attempt=attempt, client=client)
-        tell = replica.feeds.teller(revived.row.thread)
-        tell(CallProgress(revived.row.seq, replica.clock.now(), call_id, said, name))
+        raw = dump(value)
+        said = json.decode(raw)
+        found = await self.store.standing(call_id)
+        if found is None or found[0].principal != principal:
+            raise UnknownCall("there is no such call")
+        row, seq = found
+        if len(raw) + len(name) > answers.REASON_BYTES or not _is_open_to(row.record, attempt, client):
+            revived = await self._read(call_id, principal)
+            answers.progress(revived.run, principal, call_id, [name, said], attempt=attempt, client=client)
+        now = self._replica.clock.now()
+        self._replica.feeds.teller(row.thread)(CallProgress(seq, now, call_id, said, name))
+        self._replica.reports.put(ProgressRow(call=call_id, run=row.run, name=name, value=raw, at=now))
 
     # Decisions
 
@@ -249,6 +257,14 @@ class Verbs(ABC):
     @abstractmethod
     async def _tell_thread(self, revived: Revived, call_id: str) -> None:
         """Have the model told of what came after the end of a run."""
+
+
+def _is_open_to(record: bytes, attempt: int | None, client: str) -> bool:
+    """Whether it is clear from the call alone that a client may speak of it; otherwise its run has to be asked."""
+    if not record:
+        return False
+    call = json.decode(record, type=Record)
+    return is_with_clients(call) and attempt in (None, call.attempt) and client in ("", call.held_by)
 
 
 def _answer(principal: str, call_id: str, raw: bytes, multipart: bool, run: Run, now: int) -> Event | None:

@@ -117,6 +117,7 @@ class Driver:
         "lock",
         "log",
         "means",
+        "offered",
         "scopes",
         "seq",
         "state",
@@ -145,6 +146,8 @@ class Driver:
         """The run as it is now; there from the first event on."""
         self.unkept = 0
         """Changes that were given to `keep` and not yet released."""
+        self.offered: Callable[[Record], None] | None = None
+        """Is told of each call that nobody here runs, once it is kept that it was dispatched."""
         self._do = perform
         self._keep = keep
         """Takes every change to where it lasts. Nobody is told of it and nothing is done for it before `release`."""
@@ -279,8 +282,7 @@ class Driver:
         if type(effect) is AskModel:
             self._asked.append(effect)
         elif type(effect) is Dispatch:
-            if self._runs_here(self.state.calls[effect.call_id]):  # otherwise somebody says `answer` or `fail`
-                self._asked.append(effect)
+            self._hand_out(effect)
         elif type(effect) is SetTimer:
             self._timers.set(effect)
         elif type(effect) is AskApproval:
@@ -295,11 +297,19 @@ class Driver:
         else:
             self._asked.append(effect)
 
+    def _hand_out(self, effect: Dispatch) -> None:
+        call = self.state.calls[effect.call_id]
+        if self.runs_here(call):
+            self._asked.append(effect)
+        elif self.offered is not None:  # somebody else says `answer` or `fail`
+            self.offered(call)
+
     def _memorise(self, effect: Memorise) -> None:
         if self._keep is None:  # otherwise whoever keeps the change keeps this with it
             self.means.decisions.keep(effect.principal, effect.memory)
 
-    def _runs_here(self, call: Record) -> bool:
+    def runs_here(self, call: Record) -> bool:
+        """Whether a call is run by this process."""
         return call.place is not _CLIENT or self.means.on_call is not None or self.function(call) is not None
 
     def _stop(self, key: Key) -> None:
@@ -331,7 +341,7 @@ class Driver:
 
     def works_on(self, run: Run) -> bool:
         """Whether a client call of a run that waits is one that is run here."""
-        return any(call.state is CallState.EXECUTING and self._runs_here(call) for call in run.awaited_calls)
+        return any(call.state is CallState.EXECUTING and self.runs_here(call) for call in run.awaited_calls)
 
     def set_timers(self) -> None:
         """Set the timers of a run that was taken up as it was left."""
