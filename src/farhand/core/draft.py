@@ -53,6 +53,7 @@ class Draft:
         "_tools",
         "_turn",
         "_usage",
+        "text_at",
     )
 
     def __init__(self, turn: int, seq: int, most: int = 1 << 22, tools: Mapping[str, Definition] = _NO_TOOLS) -> None:
@@ -64,6 +65,8 @@ class Draft:
         self._seq = seq
         self._text: list[str] = []
         self._text_length = 0
+        self.text_at: int | None = None
+        """When the first of the text came."""
         self._reasoning: list[ReasoningDelta] = []
         self._reasoning_length = 0
         self._calls: dict[int, Call] = {}
@@ -119,6 +122,8 @@ class Draft:
         if not piece.text.isascii():
             self._check(piece.text)
         offset = self._text_length
+        if not offset:
+            self.text_at = at
         self._text.append(piece.text)
         self._text_length = offset + self._count(piece.text)
         return TextStreamed(self._seq, at, self._turn, offset, piece.text)

@@ -48,6 +48,8 @@ class Started(Struct, frozen=True, gc=False, tag="started", omit_defaults=True):
     """Clients are expected to be connected while it runs: one that is not there is missed."""
     target: str = ""
     """The one client that may take its calls up; empty: any of the principal's."""
+    trace: str = ""
+    """How whoever began it finds it again, as a W3C `traceparent`; nothing that is done depends on it."""
 
 
 class Replied(Struct, frozen=True, gc=False, tag="replied", omit_defaults=True):

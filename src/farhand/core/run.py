@@ -75,6 +75,8 @@ class Run(Struct, frozen=True, gc=False, omit_defaults=True):
     """Clients are expected to be connected while it runs."""
     target: str = ""
     """The one client that may take its calls up; empty: any."""
+    trace: str = ""
+    """How whoever began it finds it again."""
     finish: Finish | None = None
     ending: Ending | None = None
     limit: str = ""

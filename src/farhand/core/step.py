@@ -139,6 +139,7 @@ def _started(event: Started) -> tuple[Run, tuple[Effect, ...]]:
         output_schema=event.output_schema,
         attended=event.attended,
         target=event.target,
+        trace=event.trace,
         created=event.at,
         updated=event.at,
     )

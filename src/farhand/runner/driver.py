@@ -43,6 +43,7 @@ from farhand.places.running import CallContext
 from farhand.places.values import Codec
 from farhand.runner.clock import Clock
 from farhand.runner.decision import Decisions
+from farhand.runner.observer import Onlookers
 from farhand.runner.scope import Scope, Stopped
 from farhand.runner.timers import Timers
 from farhand.runner.watchers import Watcher, Watchers
@@ -79,6 +80,9 @@ class Means(Struct, frozen=True):
     stop_when: Callable[[Run], Any] | None = None
     output: Codec | None = None
     show_errors: bool = False
+    agent: str = ""
+    onlookers: Onlookers | None = None
+    """Who looks on; nothing is done for them if there is nobody."""
 
 
 class Change(Struct, frozen=True, gc=False):
@@ -232,6 +236,8 @@ class Driver:
 
     def _release(self, change: Change) -> None:
         before, after, told = change.before, change.after, change.told
+        if self.means.onlookers is not None:
+            self.means.onlookers.changed(self.means.agent, before, change.event, after)
         for effect in change.effects:
             self._take(effect)
         if before is not None and after.calls is not before.calls:

@@ -25,6 +25,7 @@ from farhand.places.faults import hidden, said, shown, where
 from farhand.places.functions import takes_two
 from farhand.places.running import CallContext
 from farhand.places.values import dump, dump_result
+from farhand.runner.activity import Asking, Running
 from farhand.runner.decision import decision
 from farhand.runner.driver import JUDGING, Driver, Key
 
@@ -40,8 +41,9 @@ PIECES = 128
 """After so many pieces of a model that never waits, everybody else has a turn."""
 
 
-async def _ask_model(driver: Driver, effect: AskModel) -> None:
-    if not _is_asking(driver, effect):
+async def ask_model(driver: Driver, effect: AskModel, seen: Asking | None = None) -> None:
+    """Have the model reply; `seen` is told what came of it."""
+    if not is_asking(driver, effect):
         return  # the run was called off before anybody got to it
     clock = driver.means.clock
     now = clock.now
@@ -49,6 +51,7 @@ async def _ask_model(driver: Driver, effect: AskModel) -> None:
     draft = Draft(effect.turn, driver.seq, run.limits.reply_characters, run.tools)
     stream: AsyncIterator[Piece] | None = None
     left = PIECES
+    asked = 0 if seen is None else now()
     try:
         stream = driver.means.model.stream(request_of(driver.state, tools=effect.tools))
         async for piece in stream:
@@ -66,7 +69,10 @@ async def _ask_model(driver: Driver, effect: AskModel) -> None:
         if isinstance(error, asyncio.CancelledError) and driver.interrupted(("", effect.turn)):
             raise
         event = ModelFailed(now(), _model_failure(driver, error))
-    if _is_asking(driver, effect):
+    if seen is not None:
+        seen.event = event
+        seen.first_text = None if draft.text_at is None else (draft.text_at - asked) / 1000
+    if is_asking(driver, effect):
         driver.finish(event)
 
 
@@ -86,7 +92,8 @@ async def _close(driver: Driver, stream: Any) -> None:
         logger.error("closing model %s failed: %s", driver.means.model.name, _where(driver, error))
 
 
-def _is_asking(driver: Driver, effect: AskModel) -> bool:
+def is_asking(driver: Driver, effect: AskModel) -> bool:
+    """Whether the run still waits for this reply."""
     run = driver.state
     return run.phase is _ASKING and run.turn == effect.turn
 
@@ -98,7 +105,14 @@ def request_of(run: Run, *, tools: bool) -> Request:
     return Request(run.messages, offered, run.instructions, run.turn, run.id, schema)
 
 
-async def _dispatch(driver: Driver, effect: Dispatch) -> None:
+def is_executing(driver: Driver, effect: Dispatch) -> bool:
+    """Whether this attempt is still the one that is under way."""
+    call = driver.state.calls[effect.call_id]
+    return call.state is _EXECUTING and call.attempt == effect.attempt
+
+
+async def run_call(driver: Driver, effect: Dispatch, seen: Running | None = None) -> None:
+    """Have the function or callback of this process run a call; `seen` is told what came of it."""
     call = driver.state.calls[effect.call_id]
     if call.state is not _EXECUTING or call.attempt != effect.attempt:
         return  # it was answered or called off before anybody got to it
@@ -124,7 +138,9 @@ async def _dispatch(driver: Driver, effect: Dispatch) -> None:
         failure = _hidden(driver, call, error)
     except Exception as error:  # noqa: BLE001  whatever a tool raises is told to the model, never to the program
         failure = _hidden(driver, call, error)
-    _settle(driver, call, raw, multipart=multipart, failure=failure)
+    event = _settle(driver, call, raw, multipart=multipart, failure=failure)
+    if seen is not None:
+        seen.event = event
 
 
 async def _ask_callback(driver: Driver, call: Record) -> tuple[bytes, bool]:
@@ -136,18 +152,22 @@ async def _ask_callback(driver: Driver, call: Record) -> tuple[bytes, bool]:
     return dump_result(await value if inspect.isawaitable(value) else value, dump)
 
 
-def _settle(driver: Driver, call: Record, raw: bytes, *, multipart: bool, failure: Failure | None) -> None:
+def _settle(
+    driver: Driver, call: Record, raw: bytes, *, multipart: bool, failure: Failure | None
+) -> Answered | Faulted | None:
     """Commit the outcome of an attempt, unless the call has moved on meanwhile."""
     run, now = driver.state, driver.means.clock.now()
     current = run.calls[call.id]
     if current.state is not _EXECUTING or current.attempt != call.attempt:
-        return
+        return None
     if failure is None:
         failure = answers.result_failure(run.definition_of(call), raw, run.limits.result_bytes, multipart=multipart)
     if failure is None:
-        driver.finish(Answered(now, call.id, call.attempt, Raw(raw), multipart))
+        event: Answered | Faulted = Answered(now, call.id, call.attempt, Raw(raw), multipart)
     else:
-        driver.finish(Faulted(now, call.id, call.attempt, failure))
+        event = Faulted(now, call.id, call.attempt, failure)
+    driver.finish(event)
+    return event
 
 
 def context_of(driver: Driver, call: Record, key: Key) -> CallContext:
@@ -225,8 +245,8 @@ async def _judge_stop(driver: Driver, _effect: JudgeStop) -> None:
 
 
 _WORK: dict[type, Callable[[Driver, Any], Coroutine[Any, Any, None]]] = {
-    AskModel: _ask_model,
-    Dispatch: _dispatch,
+    AskModel: ask_model,
+    Dispatch: run_call,
     AskApproval: _ask_approval,
     JudgeApproval: _judge_approval,
     JudgeStop: _judge_stop,
