@@ -12,7 +12,10 @@ from farhand.asgi.serve import make_server
 @asynccontextmanager
 async def served(app: App) -> AsyncGenerator[str]:
     """Serve an application; gives its URL. It is ready when this is entered."""
-    listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
+    # Only a socket that says its protocol is told by asyncio not to wait for more before it sends.
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.bind(("127.0.0.1", 0))
+    listening.listen(1024)
     host, port = listening.getsockname()[:2]
     server = make_server(app, host=host, port=port, signals=False)
     serving = asyncio.ensure_future(server.serve([listening]))
