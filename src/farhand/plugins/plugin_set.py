@@ -138,6 +138,11 @@ class PluginSet:
 
     # Hooks
 
+    @property
+    def answers_calls(self) -> bool:
+        """Whether any plugin has to be asked about calls."""
+        return any(plugin.on_tool_call is not None for plugin in self.plugins)
+
     async def before_request(self, request: T) -> T:
         """The request as the plugins want it. What a hook raises keeps it from being made."""
         for plugin in self.plugins:
@@ -181,8 +186,12 @@ class PluginSet:
         return result
 
     async def report(self, error: BaseException, where: str, *, also: Plugin | None = None) -> None:
-        """Tell the log and every plugin of an error; nobody can change anything about it."""
+        """Tell the log and every plugin of an error."""
         logger.error("%s failed: %s", where, place_of(error))
+        await self.tell(error, where, also=also)
+
+    async def tell(self, error: BaseException, where: str, *, also: Plugin | None = None) -> None:
+        """Tell every plugin of an error; nobody can change anything about it."""
         told = self.plugins if also is None or also in self.plugins else (*self.plugins, also)
         for plugin in told:
             try:
