@@ -19,6 +19,8 @@ from msgspec import NODEFAULT, Struct, structs
 import farhand
 from docs_src import wire
 from farhand import tool
+from farhand.asgi.access.principal import SCOPES, USUAL
+from farhand.asgi.access.quota import Quota
 from farhand.core import call, effects, events, pieces, updates
 from farhand.core.admission import OUTSIDE, OWNER, STRICT, AdmissionLimits
 from farhand.core.errors import FarhandError, ToolError
@@ -26,6 +28,7 @@ from farhand.core.limits import Limits
 from farhand.core.run import Phase
 from farhand.core.step import ACCEPTS
 from farhand.durable import Timing
+from farhand.outbound import Reach
 from farhand.tool import Settings
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -125,11 +128,17 @@ def limits() -> str:
     return table(["limit", "default", "meaning"], rows)
 
 
-def timing() -> str:
-    """How often a runner looks."""
-    texts = texts_of_fields(Timing)
-    rows = ([f"`{field.name}`", shown(field.default), texts[field.name]] for field in structs.fields(Timing))
-    return table(["`Timing(…)`", "default", "meaning"], rows)
+def settings_of(kind: type[Struct]) -> str:
+    """The settings of a struct whose every field has a default."""
+    texts = texts_of_fields(kind)
+    rows = ([f"`{field.name}`", shown(field.default), texts[field.name]] for field in structs.fields(kind))
+    return table([f"`{kind.__name__}(…)`", "default", "meaning"], rows)
+
+
+def scopes() -> str:
+    """What a principal may be allowed."""
+    rows = ([f"`{name}`", "yes" if name in USUAL else "no", text] for name, text in SCOPES.items())
+    return table(["scope", "usual", "allows to"], rows)
 
 
 def admission_limits() -> str:
@@ -228,13 +237,16 @@ PARTS: dict[str, Callable[[], str]] = {
     "run phases": run_phases,
     "limits": limits,
     "admission limits": admission_limits,
-    "timing": timing,
+    "timing": lambda: settings_of(Timing),
     "tool settings": tool_settings,
     "updates": update_table,
     "events": lambda: value_table(events.Event),
     "effects": lambda: value_table(effects.Effect),
     "pieces": lambda: value_table(pieces.Piece),
     "exceptions": exceptions,
+    "scopes": scopes,
+    "quota": lambda: settings_of(Quota),
+    "reach": lambda: settings_of(Reach),
     "native requests": wire.requests,
     "native problems": wire.problems,
     "native frames": wire.frames,

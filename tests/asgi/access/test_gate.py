@@ -5,6 +5,7 @@ import logging
 import pytest
 
 from farhand.asgi.access import Connection, FirstOf, Gate, Loopback, Principal, ProxyHeader, Tokens, because
+from farhand.asgi.access.base import reasons
 from farhand.asgi.access.principal import SCOPES
 from farhand.core.errors import NotAllowed, NotAuthenticated
 from tests.asgi.access.house import House, bearer, connection
@@ -106,6 +107,14 @@ async def test_the_log_has_who_was_refused_what(caplog: pytest.LogCaptureFixture
     with pytest.raises(NotAllowed):
         await Gate(anyone).admit(connection(), "operate")
     assert "refused 'operate' to 'anyone'" in caplog.text
+
+
+async def test_a_socket_that_is_refused_again_and_again_keeps_one_reason() -> None:
+    gate, asked = Gate(Tokens({ANN: "ann"})), bearer(BEN)
+    for _ in range(3):
+        with pytest.raises(NotAuthenticated):
+            await gate.admit(asked, "chat")
+        assert reasons(asked) == "a token that was given to nobody"
 
 
 async def test_a_reason_of_a_way_of_ones_own_reaches_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -51,7 +51,7 @@ async def test_a_listed_page_may_read_and_is_told_so() -> None:
     assert answer.status_code == 200
     assert cors(answer.headers) == {
         "access-control-allow-origin": APP,
-        "access-control-expose-headers": "location, retry-after, www-authenticate",
+        "access-control-expose-headers": "farhand-run, farhand-thread, retry-after, www-authenticate",
     }
 
 
@@ -99,9 +99,10 @@ async def test_a_listed_page_of_the_internet_may_ask_a_private_network() -> None
     assert answer.headers["Access-Control-Allow-Private-Network"] == "true"
 
 
-async def test_other_options_are_the_applications_own() -> None:
+@pytest.mark.parametrize("origin", [{}, {"Origin": "http://localhost:8000"}, {"Origin": APP}])
+async def test_other_options_are_the_applications_own(origin: dict[str, str]) -> None:
     asked = house()
-    answer = await asked.ask("OPTIONS", headers=OWN)
+    answer = await asked.ask("OPTIONS", headers={**OWN, **origin})
     assert (answer.status_code, asked.changed) == (200, ["ann"])
 
 

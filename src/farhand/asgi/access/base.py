@@ -24,6 +24,11 @@ def because(connection: Connection, reason: str) -> None:
     connection.scope.setdefault(_REASONS, []).append(reason)
 
 
+def forget(connection: Connection) -> None:
+    """Begin anew: a socket is looked at for every one of its requests."""
+    connection.scope.pop(_REASONS, None)
+
+
 def reasons(connection: Connection) -> str:
     """All that was said."""
     return "; ".join(connection.scope.get(_REASONS, [])) or "no credentials"

@@ -2,7 +2,7 @@
 
 import logging
 
-from farhand.asgi.access.base import Authenticate, Connection, because, reasons
+from farhand.asgi.access.base import Authenticate, Connection, because, forget, reasons
 from farhand.asgi.access.principal import PUBLIC, TELL, Principal, authorise
 from farhand.core.errors import NotAllowed, NotAuthenticated
 
@@ -37,6 +37,7 @@ class Gate:
         """
         if action == PUBLIC:
             return None
+        forget(connection)
         try:
             principal = await self._authenticate(connection)
         except NotAuthenticated as error:
