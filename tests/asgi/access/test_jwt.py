@@ -5,6 +5,8 @@ import hashlib
 import hmac
 import json
 import logging
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 
 from farhand.asgi.access import Gate, Jwt, Principal
 from farhand.asgi.access.base import reasons
+from farhand.asgi.access.jwt import KNOWN
 from farhand.asgi.access.principal import USUAL
 from farhand.core.errors import InvalidInput, NotAuthenticated
 from farhand.outbound import Outbound, Reach
@@ -31,8 +34,11 @@ ED = Issuer("ed", "EdDSA")
 
 @pytest.fixture
 def keys(tmp_path: Path) -> Path:
-    path = tmp_path / "keys.json"
-    path.write_bytes(published(ONE, RSA, ED))
+    return publish(tmp_path / "keys.json", ONE, RSA, ED)
+
+
+def publish(path: Path, *issuers: Issuer) -> Path:
+    path.write_bytes(published(*issuers))
     return path
 
 
@@ -288,6 +294,23 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         way(tmp_path / "keys.json")
 
 
+OPTIONAL = """
+import sys
+import farhand.asgi.access
+assert not {"jwt", "cryptography"} & set(sys.modules)
+sys.modules["jwt"] = None
+try:
+    farhand.asgi.access.Jwt
+except farhand.core.errors.UsageError as error:
+    print(error)
+"""
+
+
+def test_jwts_are_an_extra_and_the_error_says_which() -> None:
+    ran = subprocess.run([sys.executable, "-c", OPTIONAL], capture_output=True, encoding="utf-8", timeout=30)
+    assert ran.stdout == "JWTs need PyJWT and cryptography: pip install 'farhand[jwt]'\n", ran.stderr
+
+
 # Over HTTP
 
 
@@ -314,6 +337,32 @@ async def test_keys_rotate_at_a_real_issuer_without_anybody_being_sent_away() ->
         assert await access(bearer(token(old))) is None
         assert len(peer.requests) == 3
         await outbound.close()
+
+
+async def test_a_token_that_was_taken_once_is_not_taken_for_longer_than_its_time_or_its_key(keys: Path) -> None:
+    time = clock()
+    access = way(keys, clock=time)
+    token, other = ONE.token(), RSA.token()
+    for _ in range(3):
+        assert await access(bearer(token)) == await access(bearer(other)) == Principal("ann")
+    publish(keys, RSA)
+    time.advance(1)
+    assert await access(bearer(token)) is None
+    assert await access(bearer(other)) is not None
+    publish(keys, Issuer("one"), RSA)
+    time.advance(1)
+    assert await why(access, token) == "a JWT: InvalidSignatureError"
+    time.advance(400)
+    assert await why(access, other) == "a JWT: expired"
+
+
+async def test_only_so_many_tokens_are_remembered(keys: Path) -> None:
+    access = way(keys)
+    for number in range(KNOWN + 10):
+        assert await access(bearer(ED.token(sub=f"user {number}"))) == Principal(f"user {number}")
+    assert len(access._known) == 10
+    assert await access(bearer("a.b.c")) is None
+    assert len(access._known) == 10
 
 
 async def test_the_log_has_the_reason_and_not_the_token(keys: Path, caplog: pytest.LogCaptureFixture) -> None:

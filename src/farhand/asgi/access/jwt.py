@@ -1,9 +1,12 @@
 """Access by JWTs of an issuer that you trust: signed with one of its keys, for this audience, at this time."""
 
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, cast
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from farhand.asgi.access.base import Connection, because
 from farhand.asgi.access.bearer import bearer_of
@@ -13,7 +16,7 @@ from farhand.outbound import Outbound
 from farhand.runner.clock import Clock, SystemClock
 
 try:
-    from jwt import PyJWT, PyJWTError, get_unverified_header
+    from jwt import PyJWK, PyJWT, PyJWTError, get_unverified_header
 
     from farhand.asgi.access.jwks import ALGORITHMS, FileKeys, Keys, UrlKeys
 except ModuleNotFoundError as error:
@@ -24,6 +27,16 @@ except ModuleNotFoundError as error:
 USUAL_ALGORITHMS: Final = ("RS256", "ES256", "EdDSA")
 LEEWAY: Final = 30.0
 LATEST: Final = 1e12
+KNOWN: Final = 1_000
+"""Tokens whose signatures need not be checked again: that is nine tenths of the work."""
+
+
+class _Known(Struct, frozen=True):
+    """A token whose signature was checked."""
+
+    kid: str | None
+    key: PyJWK
+    claims: Mapping[str, Any]
 
 
 class Jwt:
@@ -61,6 +74,7 @@ class Jwt:
             else FileKeys(Path(keys), self._now)
         )
         self._library = PyJWT()
+        self._known: dict[bytes, _Known] = {}
 
     async def __call__(self, connection: Connection) -> Principal | None:
         """Whoever the token is about."""
@@ -78,20 +92,18 @@ class Jwt:
             return because(connection, f"a JWT: {type(error).__name__}")
 
     async def _claims(self, token: str) -> Mapping[str, Any]:
-        """What the issuer has signed."""
-        header = get_unverified_header(token)
-        algorithm: Any = header.get("alg")
-        if not isinstance(algorithm, str) or algorithm not in self._algorithms:
-            raise InvalidInput("an algorithm that is not one of `algorithms`")
-        key = await self._keys.find(header.get("kid"), algorithm)
-        if key is None:
-            raise InvalidInput("none of the issuer's keys is the one")
+        """What the issuer has signed. A signature that was checked holds as long as its key is published."""
+        digest = sha256(token.encode()).digest()
+        known = self._known.get(digest)
+        if known is not None and await self._keys.find(known.kid, known.key.algorithm_name) is known.key:
+            return known.claims
+        key = await self._key(token)
         # The key knows its algorithm; what the token says of it was only for finding the key. The times are looked at
-        # below, by the clock that was passed in.
-        return self._library.decode(
+        # later, by the clock that was passed in.
+        claims = self._library.decode(
             token,
             key,
-            algorithms=[algorithm],
+            algorithms=[key.algorithm_name],
             audience=self._audience,
             issuer=self._issuer,
             options={
@@ -101,6 +113,21 @@ class Jwt:
                 "verify_iat": False,
             },
         )
+        if len(self._known) >= KNOWN:
+            self._known.clear()
+        self._known[digest] = _Known(get_unverified_header(token).get("kid"), key, claims)
+        return claims
+
+    async def _key(self, token: str) -> PyJWK:
+        """The key that the token has to be signed with."""
+        header = get_unverified_header(token)
+        algorithm: Any = header.get("alg")
+        if not isinstance(algorithm, str) or algorithm not in self._algorithms:
+            raise InvalidInput("an algorithm that is not one of `algorithms`")
+        key = await self._keys.find(header.get("kid"), algorithm)
+        if key is None:
+            raise InvalidInput("none of the issuer's keys is the one")
+        return key
 
     def _check_times(self, claims: Mapping[str, Any]) -> None:
         now = self._now() / 1000
