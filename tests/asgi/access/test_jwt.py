@@ -248,6 +248,7 @@ def test_two_tenants_never_share_a_principal(names: tuple[str, str, str, str]) -
 async def test_the_tenant_is_part_of_the_principal(keys: Path) -> None:
     access = way(keys, tenant_claim="tid")
     assert await access(bearer(ONE.token(tid="acme"))) == Principal("acme/ann")
+    assert await access(bearer(ONE.token(tid="a/b", sub="c/d"))) == Principal("a%2Fb/c%2Fd")
     pairs = [("a/b", "c"), ("a", "b/c"), ("a%2Fb", "c"), ("a", "b%2Fc")]
     known = [await access(bearer(ONE.token(tid=tenant, sub=subject))) for tenant, subject in pairs]
     assert len({principal.id for principal in known if principal}) == 4
