@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, aclosing
+from typing import TypeAlias
 
 from msgspec import DecodeError, ValidationError, json
 
@@ -16,6 +17,9 @@ from farhand.protocols.native import RunRequest, WatchQuery
 from farhand.protocols.sse import ServerEvent
 
 logger = logging.getLogger("farhand.client")
+
+Told: TypeAlias = tuple[Update, str]
+"""An update, and the position of whoever has seen it."""
 
 _UPDATE = json.Decoder(Update)
 
@@ -35,8 +39,8 @@ class Feed:
         start: RunRequest | None = None,
         patience: Patience | None = None,
     ) -> None:
-        self.position = position
-        """Of the last update that was given; `start` looks for its run behind it."""
+        self._position = position
+        """Of the last update that was read; `start` looks for its run behind it."""
         self.run_id = ""
         self._wire = wire
         self._events = events
@@ -48,8 +52,8 @@ class Feed:
         """Whether updates are passed over until the run begins."""
         self._patience = patience or wire.patience
 
-    async def batches(self) -> AsyncGenerator[list[Update], None]:
-        """What comes together, without gap or repeat, until patience is at its end."""
+    async def batches(self) -> AsyncGenerator[list[Told], None]:
+        """What comes together, each update with the position behind it, without gap or repeat."""
         outage = Outage(self._patience, self._wire.on_retry)
         loop = asyncio.get_running_loop()
         while True:
@@ -84,19 +88,19 @@ class Feed:
             if not self.run_id:
                 self.run_id = (await self._wire.ask_once("start-run", ids, body=start)).run_id
         query = WatchQuery(client=self._client, offers=",".join(self._offers))
-        return self._wire.stream("watch-thread", ids, query=query, last=self.position)
+        return self._wire.stream("watch-thread", ids, query=query, last=self._position)
 
-    def _read(self, events: list[ServerEvent]) -> list[Update]:
-        batch: list[Update] = []
+    def _read(self, events: list[ServerEvent]) -> list[Told]:
+        batch: list[Told] = []
         for event in events:
             update = read_update(event.data)
             if self._seeks and self._start is not None:
                 if not isinstance(update, RunStarted) or update.run_id != self.run_id:
                     continue
                 self._start = None
-            self.position = event.id or self.position
+            self._position = event.id or self._position
             if update is not None:
-                batch.append(update)
+                batch.append((update, self._position))
         return batch
 
 

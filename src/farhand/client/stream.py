@@ -56,8 +56,11 @@ class Stream:
     Leaving the loop early leaves the run as it is: it is the server's. Calls that were taken up are finished.
     """
 
-    def __init__(self, kit: Kit, prepare: Callable[[], Awaitable[Followed]]) -> None:
+    def __init__(self, kit: Kit, prepare: Callable[[], Awaitable[Followed]], keep: Callable[[str], None]) -> None:
         self._kit = kit
+        self._keep = keep
+        self.position = ""
+        """Of the last update that came in."""
         self._prepare = prepare
         self._followed: Followed | None = None
         self._ready: deque[Update] = deque()
@@ -68,7 +71,7 @@ class Stream:
         self._task: asyncio.Task[None] | None = None
         self._error: BaseException | None = None
         self._result: RunResult | None = None
-        self._began = False
+        self._begun = asyncio.Event()
         self._ours: set[str] = set()
         """Calls that were taken up here, until it is seen what came of it."""
 
@@ -76,11 +79,6 @@ class Stream:
     def run_id(self) -> str:
         """Of the run; empty until it has begun."""
         return "" if self._followed is None else self._followed.seen.run_id or self._followed.feed.run_id
-
-    @property
-    def position(self) -> str:
-        """Of the last update that came in."""
-        return "" if self._followed is None else self._followed.feed.position
 
     def __aiter__(self) -> AsyncGenerator[Update, None]:
         if self._task is not None:
@@ -93,6 +91,11 @@ class Stream:
 
     async def cancel(self, reason: str = "") -> None:
         """Call the run off; the stream then tells of it."""
+        if self._task is not None:
+            begun, done = asyncio.create_task(self._begun.wait()), asyncio.create_task(self._done.wait())
+            await asyncio.wait((begun, done), return_when=asyncio.FIRST_COMPLETED)
+            begun.cancel()
+            done.cancel()
         if not self.run_id:
             raise UsageError("the run has not begun")
         await self._kit.wire.ask("cancel-run", {"run": self.run_id}, body=CancelRequest(reason=reason))
@@ -155,11 +158,15 @@ class Stream:
         self._take_up(followed)
         async with aclosing(followed.feed.batches()) as batches:
             async for batch in batches:
-                for update in batch:
+                for update, self.position in batch:
                     self._take(followed, update)
-                self._ready.extend(batch)
+                    self._ready.append(update)
+                    if followed.seen.ended:
+                        break  # what comes behind it is of other runs
                 self._news.set()
                 self._look()
+                if self._over.is_set():
+                    return
                 if len(self._ready) > AHEAD:
                     self._room.clear()
                     await self._room.wait()
@@ -168,9 +175,10 @@ class Stream:
         followed = self._followed
         if followed is not None:
             seen = followed.seen
-            if self._began:
+            if self._begun.is_set():
                 self._kit.pool.unfollow(seen.run_id)
-                self._result = seen.result(followed.hands.tools, followed.feed.position)
+                self._keep(self.position)
+                self._result = seen.result(followed.hands.tools, self.position)
                 if seen.ended:
                     self._result = await self._kit.toolbox.plugins.after_response(self._result)
                 self._kit.events.tell(StreamEnd(seen.thread_id, seen.run_id, seen.status))
@@ -236,7 +244,7 @@ class Stream:
         self._ours.discard(update.call_id)
 
     def _begin(self, seen: Seen) -> None:
-        self._began = True
+        self._begun.set()
         self._kit.pool.follow(seen.run_id)
         self._kit.events.tell(StreamStart(seen.thread_id, seen.run_id))
 

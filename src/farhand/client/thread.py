@@ -1,6 +1,6 @@
 """One conversation with an agent at a server: begin runs in it, follow them, go on with them, look at it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypedDict, Unpack
 from uuid import uuid4
 
@@ -71,7 +71,8 @@ class Thread:
 
     def __init__(self, kit: Kit, thread: str) -> None:
         self._kit = kit
-        self._position: Callable[[], str] = lambda: ""
+        self._position = ""
+        """Something that is surely before whatever run begins next."""
         self.id = checked_id(thread)
 
     # Runs
@@ -91,15 +92,14 @@ class Thread:
                 self._kit.wire,
                 self._kit.events,
                 self.id,
-                position=self._position(),
+                position=self._position,
                 client=self._kit.id,
                 offers=chosen.hands.offers,
                 start=request,
             )
-            self._position = lambda: feed.position
             return _followed(feed, Seen((said,)), chosen.hands, settings)
 
-        return Stream(self._kit, prepare)
+        return Stream(self._kit, prepare, self._keep)
 
     async def start(self, message: Input, **settings: Unpack[RunSettings]) -> RunHandle:
         """Begin a run and leave it to itself: its calls wait for whoever comes, here with `resume`."""
@@ -126,7 +126,7 @@ class Thread:
             )
             return _followed(feed, seen, chosen.hands, settings)
 
-        return Stream(self._kit, prepare)
+        return Stream(self._kit, prepare, self._keep)
 
     async def cancel(self, reason: str = "") -> bool:
         """Call the open run off; false if there is none."""
@@ -140,7 +140,7 @@ class Thread:
 
     def watch(self, after: str | int = "") -> Watch:
         """Every update after a position, or from the beginning, then whatever happens, without end."""
-        return Watch(Feed(self._kit.wire, self._kit.events, self.id, position=str(after)))
+        return Watch(Feed(self._kit.wire, self._kit.events, self.id, position=str(after)), str(after))
 
     async def state(self) -> ThreadView:
         """What was said, what waits, and where to watch on."""
@@ -150,6 +150,9 @@ class Thread:
         return f"<Thread {self.id!r}>"
 
     # How it is done
+
+    def _keep(self, position: str) -> None:
+        self._position = position
 
     def _chosen(self, settings: Mapping[str, Any]) -> _Chosen:
         """The tools of a run: which definitions are sent, and which calls are taken up."""

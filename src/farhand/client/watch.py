@@ -10,9 +10,9 @@ from farhand.core.updates import Update
 class Watch:
     """`async for update in watch`: what was missed, then what happens, whatever becomes of the connection."""
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: Feed, position: str) -> None:
         self._feed = feed
-        self.position = feed.position
+        self.position = position
         """After the last update that was given: keep it, and watch on from there later, in another program too."""
 
     def __aiter__(self) -> AsyncGenerator[Update, None]:
@@ -21,7 +21,5 @@ class Watch:
     async def _updates(self) -> AsyncGenerator[Update, None]:
         async with aclosing(self._feed.batches()) as batches:
             async for batch in batches:
-                for update in batch[:-1]:
+                for update, self.position in batch:
                     yield update
-                self.position = self._feed.position  # a list has one position: the one behind it
-                yield batch[-1]

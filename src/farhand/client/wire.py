@@ -107,6 +107,8 @@ class Wire:
     async def _request(
         self, endpoint: Endpoint, ids: Mapping[str, str], body: Any, query: Any, headers: dict[str, str]
     ) -> httpx2.Request:
+        if self._http.is_closed:
+            raise UsageError("this client is closed")
         path = endpoint.path.format_map({name: quote(checked_id(value), safe="") for name, value in ids.items()})
         headers |= await self._credentials.headers()
         content = None
