@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from farhand.asgi.access.principal import Principal, authorise
 from farhand.asgi.access.quota import Quotas
-from farhand.asgi.routes import checked_id, checked_ids
+from farhand.asgi.routes import checked_id
 from farhand.asgi.streams import Batches, Encoder
 from farhand.asgi.views import call_view, row_view, run_view
 from farhand.core.definition import safe_validate_tool_definitions
@@ -24,9 +24,6 @@ from farhand.durable.position import Position
 from farhand.protocols import native
 from farhand.protocols.offer import tool_views
 from farhand.runner.decision import Approve, Deny
-
-MOST = 1000
-"""Rows of a list that are sent at once."""
 
 
 class Asked(Struct, frozen=True):
@@ -97,11 +94,8 @@ class Desk:
             raise InvalidInput(f"this server cannot do what the client needs: {', '.join(missing)}")
         if bytes(body.tools) != b"[]":
             self._quotas.registered(who.id)
-        for name in (body.client, body.target, body.key):
-            if name:
-                checked_id(name, "a client or a key")
         return await self.runner.start(
-            _input(body.input),
+            body.input,
             thread=asked.ids["thread"],
             principal=who.id,
             agent=body.agent or None,
@@ -120,7 +114,7 @@ class Desk:
     async def _stream_run(self, asked: Asked) -> Streamed:
         body: native.RunRequest = asked.body
         thread = asked.ids["thread"]
-        offers = _named(body.tools) if body.offers is None else checked_ids(body.offers, "a tool")
+        offers = _named(body.tools) if body.offers is None else body.offers
         attachment = None
         if body.client or offers:  # before the run begins, so that its first call finds somebody
             client = body.client or self.runner.new_id()
@@ -156,7 +150,7 @@ class Desk:
 
     async def _list_runs(self, asked: Asked) -> native.RunList:
         query: native.RunQuery = asked.query
-        rows = await self.runner.runs(principal=asked.who.id, state=query.state, limit=_most(query.limit))
+        rows = await self.runner.runs(principal=asked.who.id, state=query.state, limit=query.limit)
         return native.RunList(runs=tuple([row_view(row, thread) for row, thread in rows]))
 
     async def _get_run(self, asked: Asked) -> native.RunView:
@@ -183,9 +177,7 @@ class Desk:
     async def _watch_thread(self, asked: Asked) -> native.UpdatePage:
         query: native.WatchQuery = asked.query
         after = Position.parse(asked.last_event or query.after).seq
-        updates, more = await self.runner.updates(
-            asked.ids["thread"], after, principal=asked.who.id, limit=_most(query.limit)
-        )
+        updates, more = await self.runner.updates(asked.ids["thread"], after, principal=asked.who.id, limit=query.limit)
         raws = tuple([Raw(self.encoder.encode(update)) for update in updates])
         return native.UpdatePage(updates=raws, seq=updates[-1].seq if updates else after, more=more)
 
@@ -194,9 +186,9 @@ class Desk:
         after = Position.parse(asked.last_event or query.after)
         attachment = None
         if query.client and query.offers:
-            offers = checked_ids(query.offers.split(","), "a tool")
+            offers = [checked_id(name, "a tool") for name in query.offers.split(",")]
             attachment = await self.runner.attach(
-                checked_id(query.client, "a client"), offers, principal=asked.who.id, thread=asked.ids["thread"]
+                query.client, offers, principal=asked.who.id, thread=asked.ids["thread"]
             )
         return Streamed(self._thread_updates(asked.ids["thread"], asked.who.id, after, attachment))
 
@@ -213,7 +205,7 @@ class Desk:
 
     async def _list_calls(self, asked: Asked) -> native.CallList:
         query: native.CallQuery = asked.query
-        rows = await self.runner.waiting(principal=asked.who.id, thread=query.thread, limit=_most(query.limit))
+        rows = await self.runner.waiting(principal=asked.who.id, thread=query.thread, limit=query.limit)
         return native.CallList(calls=tuple([call_view(row.record, run=row.run, thread=row.thread) for row in rows]))
 
     async def _get_call(self, asked: Asked) -> native.CallView:
@@ -221,8 +213,7 @@ class Desk:
         return call_view(found.record, run=found.run, thread=found.thread)
 
     async def _claim_call(self, asked: Asked) -> native.Claimed:
-        client = checked_id(asked.body.client, "a client")
-        claimed = await self.runner.claim(asked.ids["call"], client, principal=asked.who.id)
+        claimed = await self.runner.claim(asked.ids["call"], asked.body.client, principal=asked.who.id)
         return native.Claimed(
             call_id=claimed.call_id,
             attempt=claimed.attempt,
@@ -316,10 +307,8 @@ class Desk:
         tools = bytes(body.tools) if bytes(body.tools) != b"[]" else ()
         if tools:
             self._quotas.registered(asked.who.id)
-        offers = (*checked_ids(body.offers, "a tool"), *_named(body.tools))
-        attachment = await self.runner.attach(
-            checked_id(body.client, "a client"), offers, principal=asked.who.id, tools=tools
-        )
+        offers = (*body.offers, *_named(body.tools))
+        attachment = await self.runner.attach(body.client, offers, principal=asked.who.id, tools=tools)
         return Streamed(self._offers(attachment))
 
     async def _offers(self, attachment: Any) -> Batches:
@@ -376,12 +365,6 @@ def _end_of(batch: list[Update], *, hold: bool) -> int | None:
     return None
 
 
-def _input(given: str | tuple[Part, ...]) -> Any:
-    if not given:
-        raise InvalidInput("the input of a run is empty")
-    return given
-
-
 def _named(tools: Raw) -> tuple[str, ...]:
     """The tools that somebody defines; of definitions that are refused, none."""
     return tuple([definition.name for definition in safe_validate_tool_definitions(bytes(tools)).data or ()])
@@ -390,12 +373,6 @@ def _named(tools: Raw) -> tuple[str, ...]:
 def _parts(content: tuple[Part, ...] | UnsetType) -> tuple[Part, ...]:
     assert not isinstance(content, UnsetType)
     return content
-
-
-def _most(limit: int) -> int:
-    if not 0 < limit <= MOST:
-        raise InvalidInput(f"limit is 1 to {MOST}")
-    return limit
 
 
 def _header(text: str) -> bytes:

@@ -1,7 +1,7 @@
 """Which endpoint a path means. Used for requests over HTTP and over a socket alike."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from urllib.parse import unquote
 
 from farhand.core.errors import InvalidInput, NotFound, WrongMethod
@@ -56,8 +56,3 @@ def checked_id(text: str, what: str) -> str:
     if not 0 < len(text) <= MAX_ID or not _ID.fullmatch(text):
         raise InvalidInput(f"{what} has 1 to {MAX_ID} characters, none of them a control character")
     return text
-
-
-def checked_ids(texts: Sequence[str], what: str) -> tuple[str, ...]:
-    """Several of them."""
-    return tuple(checked_id(text, what) for text in texts)

@@ -23,7 +23,7 @@ from farhand.protocols.problems import KINDS, MEDIA_TYPE, Kind, ProblemDetails
 REFERENCE = "#/components/schemas/"
 EVERYWHERE = ("not_authenticated", "not_allowed", "too_much", "store", "store_away", "store_version", "server_failed")
 """Codes that every endpoint may answer with."""
-WITH_BODY = ("invalid_input", "not_json", "usage", "too_large")
+WITH_BODY = ("not_json", "usage", "too_large")
 """And every one that is sent something."""
 SOCKET = (
     native.SocketRequest,
@@ -79,7 +79,9 @@ def errors_of(endpoint: Endpoint) -> dict[int, list[tuple[str, Kind]]]:
     codes = dict.fromkeys(endpoint.refusals)
     if endpoint.scope != "public":
         codes |= dict.fromkeys(EVERYWHERE)
-        if endpoint.body is not None or endpoint.query is not None:
+        if endpoint.body is not None or endpoint.query is not None or "{" in endpoint.path:
+            codes |= dict.fromkeys(("invalid_input",))
+        if endpoint.body is not None:
             codes |= dict.fromkeys(WITH_BODY)
     by_code = {error.code: kind for error, kind in KINDS.items()}
     found: dict[int, list[tuple[str, Kind]]] = {}
@@ -105,7 +107,7 @@ def _operation(endpoint: Endpoint) -> JsonSchema:
 
 def _path_parameters(endpoint: Endpoint) -> Iterator[JsonSchema]:
     for name in re.findall(r"\{(\w+)\}", endpoint.path):
-        schema = {"type": "string", "minLength": 1, "maxLength": native.MAX_ID}
+        schema = {"type": "string", "minLength": 1, "maxLength": native.MAX_ID, "pattern": native.ID}
         yield {"name": name, "in": "path", "required": True, "schema": schema}
 
 
@@ -164,19 +166,11 @@ class Schemas:
             case types.UnionType():
                 return self._union(kind)
             case types.VarTupleType() | types.ListType():
-                return {"type": "array", "items": self.schema(kind.item_type)}
+                return {"type": "array", "items": self.schema(kind.item_type), **_given(minItems=kind.min_length)}
             case types.DictType():
                 return {"type": "object", "additionalProperties": self.schema(kind.value_type)}
-            case types.EnumType():
-                return {"enum": [member.value for member in kind.cls]}
-            case types.LiteralType():
-                return {"enum": list(kind.values)}
-            case types.AnyType() | types.RawType():
-                return {}
-            case types.BytesType():
-                return {"type": "string", "contentEncoding": "base64"}
             case _:
-                return {"type": _SIMPLE[type(kind)]}
+                return _scalar(kind)
 
     def struct(self, kind: types.StructType) -> JsonSchema:
         """The schema of a struct."""
@@ -206,13 +200,34 @@ class Schemas:
         return {"oneOf": alternatives, "discriminator": {"propertyName": tags[0].tag_field, "mapping": mapping}}
 
 
+def _scalar(kind: types.Type) -> JsonSchema:
+    match kind:
+        case types.EnumType():
+            return {"enum": [member.value for member in kind.cls]}
+        case types.LiteralType():
+            return {"enum": list(kind.values)}
+        case types.AnyType() | types.RawType():
+            return {}
+        case types.BytesType():
+            return {"type": "string", "contentEncoding": "base64"}
+        case types.StrType():
+            limits = _given(minLength=kind.min_length, maxLength=kind.max_length, pattern=kind.pattern)
+            return {"type": "string", **limits}
+        case types.IntType():
+            return {"type": "integer", **_given(minimum=kind.ge, maximum=kind.le)}
+        case _:
+            return {"type": _SIMPLE[type(kind)]}
+
+
 _SIMPLE: dict[type[types.Type], str] = {
-    types.StrType: "string",
     types.BoolType: "boolean",
-    types.IntType: "integer",
     types.FloatType: "number",
     types.NoneType: "null",
 }
+
+
+def _given(**limits: int | str | None) -> JsonSchema:
+    return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 def sentences(kind: type) -> str:

@@ -4,9 +4,9 @@ Values only: `asgi` answers the requests, `client` makes them. Fields that are n
 and newer programs understand each other; what a client cannot do without it names in `requires`.
 """
 
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
 from farhand.core.call import CallState, Outcome
 from farhand.core.definition import Place
@@ -22,6 +22,14 @@ CAPABILITIES = frozenset({"claims", "targets", "background", "provider", "socket
 MAX_ID = 128
 """Characters of an id in a path, and of whatever a client calls itself or its threads."""
 
+MOST = 1000
+"""Rows of a list that are sent at once."""
+ID = r"^[^\x00-\x1f\x7f-\x9f]+$"
+"""What an id may look like: no control characters."""
+
+Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_ID, pattern=ID)]
+OptionalId: TypeAlias = Annotated[str, Meta(max_length=MAX_ID, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+
 _NONE = Raw(b"[]")
 _NULL = Raw(b"null")
 
@@ -32,22 +40,22 @@ _NULL = Raw(b"null")
 class RunRequest(Struct, kw_only=True, frozen=True, omit_defaults=True):
     """Begin a run with what the user says."""
 
-    input: str | tuple[Part, ...]
+    input: Annotated[str, Meta(min_length=1)] | Annotated[tuple[Part, ...], Meta(min_length=1)]
     """Text, or parts: `text`, `json`, `binary`."""
     agent: str = ""
     """By name; the server's first one if it is left out."""
     tools: Raw = _NONE
     """Definitions of the client's own tools, plain or as `{"type": "function", "function": …}`."""
-    client: str = ""
+    client: OptionalId = ""
     """The client that the answering stream belongs to; see `offers`."""
-    offers: tuple[str, ...] | None = None
+    offers: tuple[Id, ...] | None = None
     """Tools that this client runs for as long as the stream is open; `*` is all. Left out: those in `tools`."""
-    target: str = ""
+    target: OptionalId = ""
     """The one client that may take up the calls of this run."""
     wait: Literal["held", "turn"] = "held"
     """`held`: the stream stays open until the run has ended, and clients are expected to be there. `turn`: the stream
     ends when the run waits, and whoever answers comes back later."""
-    key: str = ""
+    key: OptionalId = ""
     """The client's own name for the run. Sent again, it gives the same run and begins no other."""
     busy: Literal["replace", "refuse"] = "replace"
     """What becomes of a run that is still open in the thread: it is called off, or this one is refused."""
@@ -58,7 +66,7 @@ class RunRequest(Struct, kw_only=True, frozen=True, omit_defaults=True):
 class ClaimRequest(Struct, kw_only=True, frozen=True):
     """Take a call up, so that no other client works on it."""
 
-    client: str
+    client: Id
 
 
 class ProgressRequest(Struct, kw_only=True, frozen=True, omit_defaults=True):
@@ -66,7 +74,7 @@ class ProgressRequest(Struct, kw_only=True, frozen=True, omit_defaults=True):
 
     value: Any
     name: str = "progress"
-    client: str = ""
+    client: OptionalId = ""
     attempt: int | None = None
 
 
@@ -90,7 +98,7 @@ class ResultRequest(Struct, kw_only=True, frozen=True, omit_defaults=True):
     error: ToolFailure | UnsetType = UNSET
     accepted: str | UnsetType = UNSET
     """Work goes on in the background; a note about it. The run goes on, `report` says later how it ended."""
-    client: str = ""
+    client: OptionalId = ""
     """Who answers; while another client has taken the call up, that is a conflict."""
     attempt: int | None = None
     """The attempt that this is the answer to; an older one does not count."""
@@ -136,10 +144,10 @@ class CancelRequest(Struct, kw_only=True, frozen=True, omit_defaults=True):
 class ProviderRequest(Struct, kw_only=True, frozen=True, omit_defaults=True):
     """Offer tools to every thread of yours for as long as the answering stream is open."""
 
-    client: str
+    client: Id
     tools: Raw = _NONE
     """Definitions of the provider's own; runs that begin meanwhile have them."""
-    offers: tuple[str, ...] = ()
+    offers: tuple[Id, ...] = ()
     """Tools of the server's that this provider runs as well; `*` is all."""
 
 
@@ -358,7 +366,7 @@ class SocketUpdates(Struct, kw_only=True, frozen=True):
 class Page(Struct, kw_only=True, frozen=True, omit_defaults=True):
     """Which part of a list."""
 
-    limit: int = 100
+    limit: Annotated[int, Meta(ge=1, le=MOST)] = 100
 
 
 class RunQuery(Page, kw_only=True, frozen=True, omit_defaults=True):
@@ -378,7 +386,7 @@ class WatchQuery(Page, kw_only=True, frozen=True, omit_defaults=True):
 
     after: str = ""
     """A position: the number of an update, or the id of an event of the stream. `Last-Event-ID` goes before it."""
-    client: str = ""
+    client: OptionalId = ""
     """The client that this stream belongs to."""
     offers: str = ""
     """Tools that it runs while the stream is open, separated by commas; `*` is all."""
