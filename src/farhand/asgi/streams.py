@@ -16,6 +16,7 @@ from farhand.core.errors import FarhandError
 from farhand.core.updates import Update
 from farhand.durable.position import Position
 from farhand.protocols import sse
+from farhand.protocols.native import CallOffered, CallWithdrawn
 
 logger = logging.getLogger("farhand.asgi")
 
@@ -69,8 +70,14 @@ class Encoder:
 
 def position_after(said: Struct) -> str:
     """What a reader sends to go on after this; empty if it is no further than before."""
+    if type(said) in _PROVIDERS:
+        return ""
     position = Position.of(cast("Update", said))
     return "" if position is None else str(position)
+
+
+_PROVIDERS = frozenset({CallOffered, CallWithdrawn})
+"""What a provider is told; when it connects again it is told of everything that is open."""
 
 
 class Streams:
