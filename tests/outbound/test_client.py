@@ -32,6 +32,10 @@ async def everywhere_here(_host: str, _port: int) -> Sequence[str]:
     return ["127.0.0.1"]
 
 
+async def everywhere_public(_host: str, _port: int) -> Sequence[str]:
+    return ["93.184.216.34"]
+
+
 async def ask(outbound: Outbound, url: str, **settings: Any) -> Any:
     try:
         return await outbound.request("GET", url, **settings)
@@ -87,6 +91,49 @@ async def test_the_same_spellings_reach_the_trap_once_every_address_is_allowed()
                 except (OutboundError, httpx2.HTTPError, httpx2.InvalidURL):
                     continue
         assert sum(len(each.requests) for each in {id(each): each for each in traps}.values()) > 30
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://example.com",
+        "https://example.com:8443/a?b#c",
+        "HTTPS://EXAMPLE.com./",
+        "https://a_b.example.com/",
+        "https://93.184.216.34/",
+        "https://[2606:4700:4700::1111]/",
+        "https://b\u00fccher.example/",
+    ],
+)
+async def test_an_ordinary_url_may_be_registered(url: str) -> None:
+    await Outbound(resolve=everywhere_public).check(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "complaint"),
+    [
+        ("http://example.com/", "only https"),
+        ("ftp://example.com/", "only https"),
+        ("https://ann:secret@example.com/", "neither user nor password"),
+        ("https://ann@example.com/", "neither user nor password"),
+        ("https:///path", "names a host"),
+        ("https://example.com:0/", "is no port"),
+        ("https://example.com:65536/", "is no port"),
+        (f"https://{'a' * 254}/", "a host has at most 253"),
+        ("https://exa%6dple.com/", "a host has"),
+        ("https://example.com\\.evil.test/", "a host has"),
+        ("https://example.com%2F.evil.test/", "a host has"),
+        ("https://exam ple.com/", "a host has"),
+        ("https://example.com;x/", "a host has"),
+        ("https://example.com\n/", "no URL"),
+    ],
+)
+async def test_an_odd_url_is_refused_wherever_it_leads(url: str, complaint: str) -> None:
+    outbound = Outbound(resolve=everywhere_public)
+    for asked in (outbound.check(url), outbound.request("GET", url)):
+        with pytest.raises(OutboundRefused, match=complaint) as refused:
+            await asked
+        assert "secret" not in str(refused.value)
 
 
 async def test_https_is_asked_and_http_only_where_it_is_allowed() -> None:

@@ -86,7 +86,7 @@ class Outbound:
         parsed = _parsed(url)
         _check_url(parsed, self.reach)
         async with _bounded(parsed, self.reach.seconds):
-            await self._network.addresses(parsed.host, _port(parsed))
+            await self._network.addresses(_host(parsed), _port(parsed))
 
     async def request(
         self, method: str, url: str, *, headers: Mapping[str, str] | None = None, body: bytes = b""
@@ -228,12 +228,17 @@ def _parsed(url: str) -> httpx2.URL:
 def _check_url(url: httpx2.URL, reach: Reach) -> None:
     if url.scheme != "https" and not (url.scheme == "http" and reach.http):
         raise OutboundRefused(f"only https is asked, not {url.scheme[:20]!r}; `http=True` allows http")
-    if not url.host or url.userinfo:
+    if not _host(url) or url.userinfo:
         raise OutboundRefused("a URL to be asked names a host, and neither user nor password")
-    if len(url.host) > LONGEST or not _HOST.fullmatch(url.host):
+    if len(_host(url)) > LONGEST or not _HOST.fullmatch(_host(url)):
         raise OutboundRefused(f"a host has at most {LONGEST} letters, digits, dots and hyphens, or is an IPv6 address")
     if not 0 < _port(url) < 65536:
         raise OutboundRefused(f"{url.port} is no port")
+
+
+def _host(url: httpx2.URL) -> str:
+    """The host as it is resolved, in ASCII."""
+    return url.raw_host.decode("ascii")
 
 
 def _port(url: httpx2.URL) -> int:
@@ -264,4 +269,4 @@ def _broken(url: httpx2.URL) -> Generator[None]:
 
 def _shown(url: httpx2.URL) -> str:
     """A URL without what may be secret in it."""
-    return f"{url.scheme}://{url.host}:{_port(url)}"
+    return f"{url.scheme}://{_host(url)}:{_port(url)}"
