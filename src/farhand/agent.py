@@ -1,7 +1,9 @@
 """An agent: what a user writes down once (model, instructions, tools, limits), and how to run it in this process."""
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, TypeAlias, TypedDict, Unpack, cast, overload
+from contextlib import AbstractAsyncContextManager
+from importlib import import_module
+from typing import Any, Generic, Protocol, TypeAlias, TypedDict, Unpack, cast, overload
 
 from msgspec import Raw, Struct
 
@@ -32,6 +34,22 @@ ClientTools: TypeAlias = Iterable["Tool[Any, Any] | Mapping[str, Any]"] | bytes 
 
 _RECENT = RecentRuns()
 _OWNER = "local"
+
+
+class Mountable(Protocol):
+    """An ASGI application; whoever mounts it in another one enters its lifespan in that one's own."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """One connection."""
+        ...
+
+    def lifespan(self) -> AbstractAsyncContextManager[None]:
+        """Agents run as long as this is entered."""
+        ...
+
+    async def drain(self) -> None:
+        """Take no more work and end all streams: the server is about to stop."""
+        ...
 
 
 class Callbacks(Struct, frozen=True, kw_only=True):
@@ -260,6 +278,15 @@ class Agent(Generic[Output]):
             known.follow(live)
         self._recent.keep(live)
         return live
+
+    def asgi(self, **settings: Any) -> "Mountable":
+        """An ASGI application that serves this agent. The settings are those of `farhand.asgi.create_app`."""
+        # By its name: a server is a layer further out, and the packages it needs are an extra.
+        try:
+            outside = import_module("farhand.asgi")
+        except ModuleNotFoundError as error:
+            raise UsageError(f"a server needs {error.name}: pip install 'farhand[server]'") from error
+        return outside.create_app(self, **settings)
 
     @property
     def definitions(self) -> tuple[Definition, ...]:
