@@ -15,6 +15,8 @@ logger = logging.getLogger("farhand.client")
 
 EVERY = 0.2
 """Seconds between two reports of one call."""
+PATIENCE = 2.0
+"""Seconds that a result waits for the last report before it."""
 
 Send = Callable[[str, Raw], Awaitable[Any]]
 
@@ -27,7 +29,9 @@ class Progress:
         self._loop = asyncio.get_running_loop()
         self._newest: dict[str, Raw] = {}
         self._task: asyncio.Task[None] | None = None
+        self._last = False
         self._stopped = False
+        self._hurry = asyncio.Event()
 
     def tell(self, name: str, value: Any) -> None:
         """Something to report."""
@@ -44,8 +48,10 @@ class Progress:
 
     async def flush(self) -> None:
         """Report what is newest now."""
-        if self._newest:
-            await self._send_newest()
+        self._last = True
+        self._hurry.set()
+        if self._task is not None:
+            await asyncio.wait((self._task,), timeout=PATIENCE)
 
     def stop(self) -> None:
         """Report nothing more."""
@@ -61,14 +67,17 @@ class Progress:
             self._task = asyncio.ensure_future(self._report())
 
     async def _report(self) -> None:
-        while True:
+        while self._newest or not self._last:
             await self._send_newest()
-            await asyncio.sleep(EVERY)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(EVERY):
+                    await self._hurry.wait()
 
     async def _send_newest(self) -> None:
-        for name in list(self._newest):
+        newest, self._newest = self._newest, {}
+        for name, raw in newest.items():
             try:
-                await self._send(name, self._newest.pop(name))
+                await self._send(name, raw)
             except Exception as error:  # noqa: BLE001  a report that is lost is followed by another, or by the result
                 logger.debug("progress was not told: %s", where(error))
 

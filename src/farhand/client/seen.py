@@ -90,6 +90,13 @@ class Seen:
         if handle is not None:  # the others change nothing of this
             handle(update)
 
+    def missed(self, reply: ReplyEnded) -> TextStreamed | None:
+        """What was streamed of a reply while nobody was connected."""
+        known = self._length
+        if known >= len(reply.text):
+            return None
+        return TextStreamed(reply.seq - 1, reply.at, reply.turn, known, reply.text[known:])
+
     def result(self, tools: Mapping[str, Tool[Any, Any]], position: str) -> RunResult:
         """All of it."""
         return RunResult(

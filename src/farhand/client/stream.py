@@ -28,6 +28,7 @@ from farhand.core.updates import (
     CallReleased,
     CallUnattended,
     CallWaiting,
+    ReplyEnded,
     RunEnded,
     RunStarted,
     RunWaiting,
@@ -159,6 +160,8 @@ class Stream:
         async with aclosing(followed.feed.batches()) as batches:
             async for batch in batches:
                 for update, self.position in batch:
+                    if type(update) is ReplyEnded and (missed := followed.seen.missed(update)) is not None:
+                        self._ready.append(missed)
                     self._take(followed, update)
                     self._ready.append(update)
                     if followed.seen.ended:
