@@ -8,7 +8,8 @@ from msgspec import Struct, json, structs
 from farhand.core.updates import Update
 from farhand.protocols import native
 from farhand.protocols.describe import SOCKET, schemas
-from farhand.protocols.native import ENDPOINTS, PREFIX, Endpoint
+from farhand.protocols.endpoints import ENDPOINTS, Endpoint
+from farhand.protocols.native import PREFIX
 from farhand.protocols.problems import KINDS
 
 SENT = (

@@ -17,7 +17,7 @@ from farhand.asgi.access.tokens import Tokens
 from farhand.protocols.describe import openapi
 from tests.asgi.story import ANN, BEN, Office, office
 
-DOCUMENT = json.decode(openapi())
+DOCUMENT = json.decode(openapi("1"))
 LIMITED = {f"may-{scope}-and-nothing-else-at-all": scope for scope in sorted(EVERYTHING)}
 PEOPLE: dict[str, Principal | str] = {ANN: Principal("ann", EVERYTHING), BEN: Principal("ben", EVERYTHING)}
 PEOPLE |= {token: Principal("ann", frozenset({scope})) for token, scope in LIMITED.items()}

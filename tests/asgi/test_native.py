@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from farhand.asgi.access.quota import Quota
 from farhand.asgi.desk import Desk
-from farhand.protocols import native
+from farhand.protocols.endpoints import ENDPOINTS
 from tests.asgi.story import BEN, EVE, Office, office
 
 PICK = {
@@ -33,7 +34,7 @@ async def ended(at: Office, thread: str = "t") -> dict[str, Any]:
 async def test_every_endpoint_has_somebody_who_answers() -> None:
     async with office() as at:
         desk: Desk = at.app.desk
-        for endpoint in native.ENDPOINTS:
+        for endpoint in ENDPOINTS:
             assert (endpoint.name in desk.answers) == (endpoint.reply is not None or endpoint.stream is None), (
                 endpoint.name
             )
@@ -315,6 +316,36 @@ async def test_an_endpoint_that_is_not_there_and_a_method_that_is_not_taken_are_
         assert (nothing.status_code, nothing.json()["code"]) == (404, "not_found")
         wrong = await at.ask("PUT", "/tools")
         assert (wrong.status_code, wrong.headers["allow"]) == (405, "GET")
+
+
+async def test_a_principal_may_have_so_much_and_no_more() -> None:
+    async with office(quota=Quota(threads=3, runs=2, calls=5)) as at:
+        begin = {"input": "pick", "wait": "turn"}
+        for thread in ("t", "u"):
+            await waiting(at, thread)
+        refused = await at.ask("POST", "/threads/v/runs", begin)
+        assert (refused.status_code, refused.json()["code"]) == (429, "too_much")
+        assert int(refused.headers["retry-after"]) >= 1
+        assert (await at.ask("POST", "/threads/v/runs", begin, token=BEN)).status_code == 202
+        await at.got("POST", "/threads/t/runs", begin)  # it takes the place of the one that is open there
+        for call in (await at.got("GET", "/calls"))["calls"]:
+            await at.got("POST", f"/calls/{call['id']}/cancel", {})
+        await ended(at, "u")
+        await at.got("POST", "/threads/v/runs", {"input": "hello"})
+        refused = await at.ask("POST", "/threads/w/runs", {"input": "hello"})
+        assert "3 threads" in refused.json()["detail"]
+
+
+async def test_only_so_many_streams_may_be_open() -> None:
+    async with office(quota=Quota(streams=1)) as at, at.stream("GET", "/threads/t/updates"):
+        refused = await at.ask("GET", "/threads/t/updates", headers={"accept": "text/event-stream"})
+        assert refused.status_code == 429
+
+
+async def test_only_so_many_requests_are_taken_in_a_minute() -> None:
+    async with office(quota=Quota(requests=3)) as at:
+        assert [(await at.ask("GET", "/tools")).status_code for _ in range(4)] == [200, 200, 200, 429]
+        assert (await at.ask("GET", "/tools", token=BEN)).status_code == 200
 
 
 async def test_a_body_above_the_limit_is_refused() -> None:

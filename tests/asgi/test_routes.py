@@ -6,7 +6,8 @@ import pytest
 
 from farhand.asgi.routes import Routes
 from farhand.core.errors import InvalidInput, NotFound, WrongMethod
-from farhand.protocols.native import ENDPOINTS, MAX_ID, Endpoint
+from farhand.protocols.endpoints import ENDPOINTS, Endpoint
+from farhand.protocols.native import MAX_ID
 
 ROUTES = Routes(ENDPOINTS)
 

@@ -13,8 +13,9 @@ from farhand.core.run import Ending
 from farhand.core.updates import CallEnded, CallStreamed, RunEnded, TextStreamed
 from farhand.protocols import native
 from farhand.protocols.describe import errors_of, openapi, schemas
+from farhand.protocols.endpoints import ENDPOINTS, Endpoint
 
-DOCUMENT = json.decode(openapi())
+DOCUMENT = json.decode(openapi("1"))
 
 
 def valid(name: str, value: object) -> bool:
@@ -22,8 +23,8 @@ def valid(name: str, value: object) -> bool:
     return jsonschema_rs.validator_for(schema).is_valid(json.decode(json.encode(value)))
 
 
-@pytest.mark.parametrize("endpoint", native.ENDPOINTS, ids=lambda endpoint: endpoint.name)
-def test_every_endpoint_is_described(endpoint: native.Endpoint) -> None:
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.name)
+def test_every_endpoint_is_described(endpoint: Endpoint) -> None:
     operation = DOCUMENT["paths"][native.PREFIX + endpoint.path][endpoint.method.lower()]
     assert operation["operationId"] == endpoint.name
     assert operation["x-scope"] == endpoint.scope
@@ -34,7 +35,7 @@ def test_every_endpoint_is_described(endpoint: native.Endpoint) -> None:
 
 
 def test_every_reference_leads_somewhere() -> None:
-    references = set(re.findall(r'"\$ref":"#/components/schemas/(\w+)"', openapi().decode()))
+    references = set(re.findall(r'"\$ref":"#/components/schemas/(\w+)"', openapi("1").decode()))
     assert references - schemas().keys() == set()
 
 

@@ -1,6 +1,6 @@
 """What each endpoint of the native protocol does: asks the runner, and shows what it says. It knows nothing of HTTP.
 
-`Desk.answers` has one entry for every endpoint; a test holds it against `native.ENDPOINTS`.
+`Desk.answers` has one entry for every endpoint; a test holds it against `ENDPOINTS`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,6 +20,7 @@ from farhand.core.messages import Part
 from farhand.core.secrets import told_message
 from farhand.core.updates import RunEnded, RunWaiting, Update, current
 from farhand.durable import Runner, StoredRun
+from farhand.durable.names import thread_key
 from farhand.durable.position import Position
 from farhand.protocols import native
 from farhand.protocols.offer import tool_views
@@ -55,7 +56,7 @@ class Desk:
         self.encoder = Encoder()
         self.draining = False
         self._quotas = quotas
-        self._version = version
+        self.version = version
         self.answers: Mapping[str, Answer] = {
             "start-run": self._start_run,
             "get-thread": self._get_thread,
@@ -94,6 +95,7 @@ class Desk:
             raise InvalidInput(f"this server cannot do what the client needs: {', '.join(missing)}")
         if bytes(body.tools) != b"[]":
             self._quotas.registered(who.id)
+        await self._expect_room(who.id, asked.ids["thread"])
         return await self.runner.start(
             body.input,
             thread=asked.ids["thread"],
@@ -106,6 +108,19 @@ class Desk:
             target=body.target,
             clashes="refuse",
         )
+
+    async def _expect_room(self, who: str, thread: str) -> None:
+        """Raise if a principal would have more than its quota with another run in a thread."""
+        quota = self._quotas.quota
+        if (quota.threads, quota.runs, quota.calls) == (None, None, None):
+            return
+        has = await self.runner.store.holdings(who)
+        known = await self.runner.store.thread(thread_key(who, thread))
+        self._quotas.calls(has.calls)
+        if known is None:
+            self._quotas.threads(has.threads)
+        if known is None or not known.run:
+            self._quotas.runs(has.runs)
 
     async def _start_run(self, asked: Asked) -> native.RunHandle:
         run = await self._start(asked)
@@ -329,7 +344,7 @@ class Desk:
 
     async def _get_server(self, asked: Asked) -> native.ServerView:
         return native.ServerView(
-            version=self._version,
+            version=self.version,
             agents=tuple(self.runner.agents),
             capabilities=tuple(sorted(native.CAPABILITIES)),
             principal=asked.who.id,

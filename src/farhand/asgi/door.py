@@ -5,6 +5,7 @@ goes wrong on the way is a problem document.
 """
 
 import logging
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +30,7 @@ from farhand.core.errors import (
 )
 from farhand.protocols import native
 from farhand.protocols.describe import openapi
+from farhand.protocols.endpoints import ENDPOINTS, Endpoint
 from farhand.protocols.problems import MEDIA_TYPE, details
 from farhand.runner.clock import SystemClock
 
@@ -54,7 +56,7 @@ class Door:
 
     def __init__(self, desk: Desk, gate: Gate, quotas: Quotas, streams: Streams, *, max_body: int = MAX_BODY) -> None:
         self.desk = desk
-        self.routes = Routes(native.ENDPOINTS)
+        self.routes = Routes(ENDPOINTS)
         self.streams = streams
         self._gate = gate
         self.quotas = quotas
@@ -79,7 +81,7 @@ class Door:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Reply | None:
         path = path_of(scope)
         if path == "/openapi.json":
-            return Reply(200, (JSON,), openapi())
+            return Reply(200, (JSON,), openapi(self.desk.version))
         endpoint, ids = self.routes.find(scope["method"], path)
         headers: dict[bytes, bytes] = dict(scope["headers"])
         who = await self.admit(Connection(scope), endpoint)
@@ -96,7 +98,7 @@ class Door:
             return None
         return self.reply(endpoint, await self.desk.answers[endpoint.name](asked))
 
-    async def admit(self, connection: Connection, endpoint: native.Endpoint) -> Principal:
+    async def admit(self, connection: Connection, endpoint: Endpoint) -> Principal:
         """Whoever asks, if they may."""
         who = await self._gate.admit(connection, endpoint.scope)
         if who is None:
@@ -104,9 +106,7 @@ class Door:
         self.quotas.asked(who.id)
         return who
 
-    async def _body(
-        self, endpoint: native.Endpoint, headers: Mapping[bytes, bytes], receive: Receive, who: Principal
-    ) -> Any:
+    async def _body(self, endpoint: Endpoint, headers: Mapping[bytes, bytes], receive: Receive, who: Principal) -> Any:
         if endpoint.body is None:
             return None
         expect_json(headers)
@@ -114,12 +114,12 @@ class Door:
         self.quotas.sent(who.id, len(raw))
         return decode(raw, endpoint.body)
 
-    async def _stream(self, endpoint: native.Endpoint, asked: Asked, receive: Receive, send: Send) -> None:
+    async def _stream(self, endpoint: Endpoint, asked: Asked, receive: Receive, send: Send) -> None:
         with self.quotas.stream(asked.who.id):
             streamed = await self.desk.streams[endpoint.name](asked)
             await Stream(self.streams, send).run(receive, self.desk.encoder.frames(streamed.batches), streamed.headers)
 
-    def reply(self, endpoint: native.Endpoint, value: Any) -> Reply:
+    def reply(self, endpoint: Endpoint, value: Any) -> Reply:
         """What an endpoint answers, as it is sent."""
         if isinstance(value, native.Health) and value.status != "ok":
             return Reply(503, (JSON, PRIVATE), self._encode(value))
@@ -153,7 +153,7 @@ def problem(error: FarhandError) -> Reply:
     if isinstance(error, WrongMethod) and error.allowed:
         headers.append((b"allow", ", ".join(error.allowed).encode()))
     if said.retry_after is not None and isinstance(error, TooMuch | StoreAway):
-        headers.append((b"retry-after", str(max(1, round(said.retry_after))).encode()))
+        headers.append((b"retry-after", str(math.ceil(said.retry_after)).encode()))
     return Reply(said.status, tuple(headers), json.encode(said))
 
 

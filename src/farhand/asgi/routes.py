@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import unquote
 
 from farhand.core.errors import InvalidInput, NotFound, WrongMethod
-from farhand.protocols.native import MAX_ID, Endpoint
+from farhand.protocols.endpoints import Endpoint
+from farhand.protocols.native import MAX_ID
 
 _ID = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
 

@@ -15,6 +15,7 @@ from farhand.asgi.door import Door, Reply, failure, path_of, problem
 from farhand.asgi.streams import Receive, Send, position_after
 from farhand.core.errors import FarhandError, InvalidInput, NotFound, TooMuch
 from farhand.protocols import native
+from farhand.protocols.endpoints import Endpoint
 
 AT_ONCE = 64
 """Requests and streams of one connection that may be open together."""
@@ -25,7 +26,7 @@ SUBPROTOCOL = "farhand"
 
 _FRAME = json.Decoder(native.SocketRequest)
 _STOP = json.Decoder(native.SocketStop)
-_SOCKET = native.Endpoint(name="socket", method="GET", path="/socket", does="", scope="chat")
+_SOCKET = Endpoint(name="socket", method="GET", path="/socket", does="", scope="chat")
 """Whoever may ask anything may open one; each request is judged by itself."""
 
 

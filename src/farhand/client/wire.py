@@ -13,7 +13,8 @@ from msgspec import json, to_builtins
 from farhand.client.credentials import Credentials
 from farhand.client.patience import USUAL, OnRetry, Patience, insist
 from farhand.core.errors import ConnectionLost, FarhandError, ServerFailed, UsageError
-from farhand.protocols.native import BY_NAME, MAX_ID, PREFIX, Endpoint
+from farhand.protocols.endpoints import BY_NAME, Endpoint
+from farhand.protocols.native import MAX_ID, PREFIX
 from farhand.protocols.problems import exception, read_problem
 from farhand.protocols.sse import EventTooLarge, Reader, ServerEvent
 

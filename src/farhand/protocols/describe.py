@@ -1,6 +1,6 @@
 """The native protocol described for machines: a JSON Schema for every frame, and OpenAPI 3.1 for all requests.
 
-Both are made of the code: types from the structs, sentences from their docstrings, requests from `native.ENDPOINTS`.
+Both are made of the code: types from the structs, sentences from their docstrings, requests from `endpoints`.
 """
 
 import ast
@@ -17,7 +17,8 @@ from msgspec import inspect as types
 
 from farhand.core.updates import Update
 from farhand.protocols import native
-from farhand.protocols.native import ENDPOINTS, PREFIX, Endpoint
+from farhand.protocols.endpoints import ENDPOINTS, Endpoint
+from farhand.protocols.native import PREFIX
 from farhand.protocols.problems import KINDS, MEDIA_TYPE, Kind, ProblemDetails
 
 REFERENCE = "#/components/schemas/"
@@ -51,10 +52,8 @@ def schemas() -> dict[str, JsonSchema]:
 
 
 @cache
-def openapi() -> bytes:
-    """The OpenAPI 3.1 description, as JSON."""
-    from farhand import __version__
-
+def openapi(version: str) -> bytes:
+    """The OpenAPI 3.1 description of a server of this version, as JSON."""
     paths: dict[str, JsonSchema] = {}
     for endpoint in ENDPOINTS:
         paths.setdefault(PREFIX + endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
@@ -62,7 +61,7 @@ def openapi() -> bytes:
         "openapi": "3.1.0",
         "info": {
             "title": "Farhand",
-            "version": __version__,
+            "version": version,
             "description": "The native protocol. Over a socket (`/v1/socket`) the same requests are sent as frames.",
         },
         "paths": paths,

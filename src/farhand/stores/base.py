@@ -179,6 +179,16 @@ class Ring(Struct, frozen=True):
     run: str = ""
 
 
+class Holdings(Struct, frozen=True, kw_only=True):
+    """How much of everything one principal has."""
+
+    threads: int
+    runs: int
+    """That are open."""
+    calls: int
+    """That wait for a client or a person."""
+
+
 class Summary(Struct, frozen=True, kw_only=True):
     """What is in a store, in numbers."""
 
@@ -239,6 +249,7 @@ class Store(PresenceStore, Protocol):
         """Newest first; an empty principal or state is any."""
         ...
 
+    async def holdings(self, principal: str) -> Holdings: ...
     async def memories(self, principal: str) -> Sequence[MemoryRow]: ...
     async def forget(self, principal: str) -> None: ...
 

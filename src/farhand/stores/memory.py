@@ -15,6 +15,7 @@ from farhand.stores.base import (
     TABLES,
     CallRow,
     Claim,
+    Holdings,
     LogRow,
     MemoryRow,
     OnRing,
@@ -186,6 +187,12 @@ class MemoryStore(MemoryPresence):
             if principal in ("", row.principal) and state in ("", row.state)
         )
         return list(islice(found, limit))
+
+    async def holdings(self, principal: str) -> Holdings:
+        """How much somebody has."""
+        threads = [thread for thread in self._tables.threads.values() if thread.owner == principal]
+        calls = sum(call.awaited and call.principal == principal for call in self._tables.calls.values())
+        return Holdings(threads=len(threads), runs=sum(thread.run != "" for thread in threads), calls=calls)
 
     async def memories(self, principal: str) -> Sequence[MemoryRow]:
         """Lasting decisions, oldest first."""

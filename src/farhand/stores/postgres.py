@@ -20,6 +20,7 @@ from farhand.stores.base import (
     FORMAT,
     CallRow,
     Claim,
+    Holdings,
     LogRow,
     MemoryRow,
     OnRing,
@@ -176,6 +177,11 @@ class PostgresStore(PostgresPresence):
         """Newest first."""
         found = await self._pooled.rows(self._in_schema(sql.RUNS), principal, state, limit)
         return [RunRow(**row) for row in found]
+
+    async def holdings(self, principal: str) -> Holdings:
+        """How much somebody has."""
+        [found] = await self._pooled.rows(self._in_schema(sql.HOLDINGS), principal)
+        return Holdings(**found)
 
     async def memories(self, principal: str) -> Sequence[MemoryRow]:
         """Lasting decisions, oldest first."""

@@ -223,6 +223,11 @@ delete from farhand.toolsets t where id = any($1) and not exists (
 )
 """
 
+HOLDINGS = """
+select (select count(*) from farhand.threads where owner = $1) as threads,
+       (select count(*) from farhand.threads where owner = $1 and run <> '') as runs,
+       (select count(*) from farhand.calls where principal = $1 and awaited) as calls
+"""
 SUMMARY = """
 select
     (select store from farhand.meta) as id,

@@ -23,6 +23,7 @@ from farhand.stores.base import (
     TABLES,
     CallRow,
     Claim,
+    Holdings,
     LogRow,
     MemoryRow,
     OnRing,
@@ -249,6 +250,11 @@ class SqliteStore(SqlitePresence):
         else:
             found = await asyncio.to_thread(self._all, sql.RUNS, (state, limit))
         return [read(RunRow, row) for row in found]
+
+    async def holdings(self, principal: str) -> Holdings:
+        """How much somebody has."""
+        [(threads, runs, calls)] = self._all(sql.HOLDINGS, (principal,))
+        return Holdings(threads=threads, runs=runs, calls=calls)
 
     async def memories(self, principal: str) -> Sequence[MemoryRow]:
         """Lasting decisions, oldest first."""

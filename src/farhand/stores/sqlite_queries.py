@@ -87,6 +87,11 @@ WAITING = """
 SELECT id, run, thread, principal, tool, state, awaited, record, updated
 FROM calls WHERE principal = ?1 AND awaited = 1 ORDER BY updated, id LIMIT ?2
 """
+HOLDINGS = """
+SELECT (SELECT count(*) FROM threads WHERE owner = ?1),
+       (SELECT count(*) FROM threads WHERE owner = ?1 AND run <> ''),
+       (SELECT count(*) FROM calls WHERE principal = ?1 AND awaited = 1)
+"""
 # Whatever waits in a thread belongs to its open run.
 WAITING_IN = """
 SELECT id, run, thread, principal, tool, state, awaited, record, updated

@@ -16,6 +16,7 @@ from farhand.core.errors import StoreAway
 from farhand.stores.base import (
     CallRow,
     Claim,
+    Holdings,
     LogRow,
     MemoryRow,
     OnRing,
@@ -225,6 +226,10 @@ class FaultyStore:
     async def runs(self, principal: str, state: str, limit: int) -> Sequence[RunRow]:
         """Runs."""
         return await self._ask(lambda: self._inner.runs(principal, state, limit))
+
+    async def holdings(self, principal: str) -> Holdings:
+        """How much somebody has."""
+        return await self._ask(lambda: self._inner.holdings(principal))
 
     async def memories(self, principal: str) -> Sequence[MemoryRow]:
         """Lasting decisions."""

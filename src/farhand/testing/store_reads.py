@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import structs
 
-from farhand.stores.base import MemoryRow, Store
+from farhand.stores.base import Holdings, MemoryRow, Store
 from farhand.testing.store_rows import call_row, done, ended, exported, log_row, run_row, start, step
 
 
@@ -127,6 +127,15 @@ class ReadSuite:
         assert list(await store.runs("ann", "waiting", 10)) == [rows[1]]
         assert list(await store.runs("", "running", 10)) == [rows[2], rows[0]]
         assert list(await store.runs("bob", "waiting", 10)) == []
+
+    async def test_what_a_principal_has_is_counted(self, store: Store) -> None:
+        """Threads, those with an open run, and calls that wait; nobody else's."""
+        await ended(store, await done(store, start(run_row("r1", "t1"))))
+        waits = run_row("r2", "t2")
+        calls = [call_row(f"c{number}", waits, awaited=number < 3) for number in range(4)]
+        await done(store, start(waits, calls=calls), start(run_row("r3", "t3", principal="bob")))
+        assert await store.holdings("ann") == Holdings(threads=2, runs=1, calls=3)
+        assert await store.holdings("eve") == Holdings(threads=0, runs=0, calls=0)
 
     async def test_definitions_are_kept_once(self, store: Store) -> None:
         """Those that are there stay as they are."""

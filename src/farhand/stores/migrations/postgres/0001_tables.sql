@@ -19,6 +19,8 @@ create table farhand.threads (
     updated bigint not null
 ) with (fillfactor = 85);
 
+create index threads_owner on farhand.threads (owner);
+create index threads_open on farhand.threads (owner) where run <> '';
 create index threads_idle on farhand.threads (updated) where run = '';
 
 create table farhand.runs (

@@ -15,6 +15,8 @@ CREATE TABLE threads (
     created INTEGER NOT NULL,
     updated INTEGER NOT NULL
 ) WITHOUT ROWID;
+CREATE INDEX threads_owner ON threads (owner);
+CREATE INDEX threads_open ON threads (owner) WHERE run <> '';
 CREATE INDEX threads_free ON threads (updated) WHERE run = '';
 
 CREATE TABLE runs (
