@@ -9,7 +9,8 @@ import msgspec
 
 from bench import definitions as sent
 from bench import story
-from farhand import Agent, tool, validate_tool_definitions
+from farhand import Agent, tool
+from farhand.core.definition import validate_tool_definitions
 from farhand.core.messages import ToolMessage
 from farhand.core.pieces import Done, Finish, Piece, TextDelta, ToolArgsDelta, ToolEnd, ToolStart
 from farhand.core.updates import TextStreamed, Update

@@ -12,7 +12,7 @@ from msgspec import json
 from pydantic import BaseModel, Field, field_validator
 from typing_extensions import TypedDict
 
-from farhand import Agent, Binary, Call, CallContext, scripted, tool, validate_tool_definitions
+from farhand import Agent, Binary, Call, CallContext, scripted, tool
 from farhand.core.admission import OWNER
 from farhand.core.call import Outcome
 from farhand.core.definition import (
@@ -22,6 +22,7 @@ from farhand.core.definition import (
     Place,
     Policy,
     SideEffect,
+    validate_tool_definitions,
 )
 from farhand.core.errors import UsageError
 from farhand.core.messages import Text, ToolMessage

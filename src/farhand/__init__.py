@@ -1,8 +1,13 @@
-"""AI agents whose tools are defined once and run where they belong. A newcomer needs `tool`, `Agent` and a model."""
+"""AI agents whose tools are defined once and run where they belong. A newcomer needs `tool`, `Agent` and a model.
+
+`Client` needs the extra `client`, and is loaded when somebody asks for it.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from farhand.agent import Agent
 from farhand.calls import Call
-from farhand.core.definition import safe_validate_tool_definitions, validate_tool_definitions
 from farhand.core.errors import ToolError
 from farhand.core.limits import Limits
 from farhand.core.messages import Binary
@@ -14,6 +19,9 @@ from farhand.runner.live import LiveRun
 from farhand.stopping import until
 from farhand.tool import tool
 
+if TYPE_CHECKING:
+    from farhand.client import Client
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -22,14 +30,32 @@ __all__ = [
     "Binary",
     "Call",
     "CallContext",
+    "Client",
     "Deny",
     "Limits",
     "LiveRun",
     "ToolError",
     "manual",
-    "safe_validate_tool_definitions",
     "scripted",
     "tool",
     "until",
-    "validate_tool_definitions",
 ]
+
+_LATER = {"Client": ("farhand.client", "client")}
+"""Where what is loaded late comes from, and the extra that it needs."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, extra = _LATER[name]
+    try:
+        return getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("farhand"):
+            raise
+        raise ImportError(f"farhand.{name} needs {error.name}: pip install 'farhand[{extra}]'") from error
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 from typing import Any
 
 from starlette.applications import Starlette
@@ -42,13 +43,11 @@ class App:
         heartbeat: float = HEARTBEAT,
         stuck: float = STUCK,
     ) -> None:
-        from farhand import __version__
-
         self.runner = runner
         self.authenticate = authenticate
         self.streams = Streams(heartbeat, stuck)
         self.quotas = Quotas(quota or Quota(), runner.now)
-        self.desk = Desk(runner, self.quotas, version=__version__)
+        self.desk = Desk(runner, self.quotas, version=version("farhand"))
         self.door = Door(self.desk, Gate(authenticate), self.quotas, self.streams, max_body=max_body)
         routes = [Mount(PREFIX, Socket(self.door))]
         self._app = Origins(Starlette(routes=routes, lifespan=lambda _: self.lifespan()), hosts=hosts, origins=origins)

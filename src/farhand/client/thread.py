@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypedDict, Unpack
 from uuid import uuid4
 
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from farhand.agent import Input, user_message
 from farhand.client.feed import Feed
@@ -62,7 +62,7 @@ class RunSettings(HandSettings, total=False):
 
 class _Chosen(Struct, frozen=True):
     tools: Tools
-    definitions: Raw
+    brought: Tools
     hands: Hands
 
 
@@ -171,7 +171,7 @@ class Thread:
             on_approval=settings.get("on_approval") or kit.on_approval,
             rounds=settings.get("max_tool_rounds", kit.max_tool_rounds),
         )
-        return _Chosen(tools, sent(brought), hands)
+        return _Chosen(tools, brought, hands)
 
     async def _request(
         self,
@@ -182,10 +182,11 @@ class Thread:
         *,
         wait: Literal["held", "turn"] = "held",
     ) -> RunRequest:
+        given: dict[str, Any] = {"tools": sent(chosen.brought)} if chosen.brought else {}
         request = RunRequest(
+            **given,
             input=message if isinstance(message, str) else said.parts,
             agent=settings.get("agent", ""),
-            tools=chosen.definitions,
             client=self._kit.id if wait == "held" else "",
             offers=chosen.hands.offers if wait == "held" else None,
             target=settings.get("target", ""),
