@@ -52,6 +52,10 @@ class Home(Protocol):
         """The run is not held here any more."""
         ...
 
+    def write(self, write: Write) -> "asyncio.Future[bool]":
+        """Have a change written."""
+        ...
+
     def told(self, write: Write) -> None:
         """A write of ours is there."""
         ...
@@ -96,6 +100,8 @@ class Held:
         self.driver: Driver
         self.out = False
         """It is not held here any more; nothing that still happens here counts."""
+        self.lost = False
+        """It was taken up from a process that is gone, and nobody has been told."""
         self.reply = Reply()
         self.streamed = False
         """Whether the store may have pieces of a reply."""
@@ -197,13 +203,15 @@ class Held:
             await self._woken()
 
     def _send(self, write: Write) -> None:
-        writing = asyncio.ensure_future(self._home.store.write(write))
+        writing = self._home.write(write)
         writing.add_done_callback(lambda done: self._on_written(done, write))
 
     def _on_written(self, writing: "asyncio.Future[bool]", write: Write) -> None:
         error = StoreAway("the store was closed") if writing.cancelled() else writing.exception()
         if error is not None:
-            self._begin_again(error if isinstance(error, FarhandError) else StoreAway(f"a write failed: {error!r}"))
+            self._begin_again(
+                error if isinstance(error, FarhandError) else StoreAway(f"a write failed: {type(error).__name__}")
+            )
         elif writing.result():
             self._advance(write)
         else:

@@ -31,10 +31,11 @@ from farhand.durable.position import Position
 from farhand.durable.presence import Presence
 from farhand.durable.record import Revived, Toolsets, make_write, revive
 from farhand.durable.reports import Reports
+from farhand.durable.sight import Sight
 from farhand.durable.timing import Timing
 from farhand.runner.clock import Clock
 from farhand.runner.driver import Change, Driver, LetGo, Means
-from farhand.runner.perform import perform
+from farhand.runner.observer import Observer
 from farhand.stores.base import FORMAT, Ring, RunRow, Store, ThreadRow, WorkerRow, Write
 
 logger = logging.getLogger("farhand.durable")
@@ -59,6 +60,7 @@ class Replica:
         self.reports = Reports(store, self.errands)
         self._backlog = Backlog(store, self.clock, self._held_in)
         self.agents = agents
+        self.sight = Sight()
         self._means = {name: agent.means({}, Callbacks(), clock=self.clock) for name, agent in agents.items()}
         self._held: dict[str, Held] = {}
         self._resting: dict[str, list[asyncio.Future[Held]]] = {}
@@ -71,6 +73,11 @@ class Replica:
         """Whether no claim is under way; while one is, runs may be held here that nobody here knows of."""
         self._claimed.set()
         self._checked = 0
+
+    def observe(self, *observers: Observer) -> None:
+        """Have observers look on from now on."""
+        self.sight = Sight((*self.sight.observers, *observers))
+        self._means = {name: self.sight.means(name, means) for name, means in self._means.items()}
 
     # Coming and going
 
@@ -193,7 +200,7 @@ class Replica:
 
     def _hold(self, row: RunRow, state: Run | None, toolset: str = "", begins: ThreadRow | None = None) -> Held:
         held = Held(self, row, toolset, begins)
-        held.driver = Driver(self.means(row.agent), perform, state=state, seq=row.seq, keep=held.keep)
+        held.driver = Driver(self.means(row.agent), self.sight.perform, state=state, seq=row.seq, keep=held.keep)
         held.driver.offered = held.offered
         held.driver.watchers.add(held.reply.hear)
         held.driver.watchers.add(self.feeds.teller(row.thread))
@@ -210,6 +217,7 @@ class Replica:
     def _take_up(self, revived: Revived, *, lost: bool) -> Held:
         """Hold a run that nobody holds; tell it if its process died or its tools have changed since."""
         held = self._hold(revived.row, revived.run, revived.toolset)
+        held.lost = lost
         if revived.run.ending is not None:
             return held
         tools, refused = tools_of_today(self.agent(revived.row.agent).definitions, revived.run.tools.values())
@@ -238,7 +246,8 @@ class Replica:
     async def _work(self, held: Held) -> None:
         while not held.out:
             try:
-                await held.driver.drive()
+                with self.sight.working(held):
+                    await held.driver.drive()
             except LetGo:
                 return
             except Exception as error:  # a fault of ours or of a callback: the run has been told
@@ -251,6 +260,10 @@ class Replica:
             await held.settled()
 
     # What held runs ask for
+
+    def write(self, write: Write) -> "asyncio.Future[bool]":
+        """Have a change written."""
+        return self.sight.write(self.store, write)
 
     def told(self, write: Write) -> None:
         """A write is there: whoever may take calls up looks what there is."""
@@ -352,8 +365,10 @@ class Replica:
         if changes:
             holder = "" if run.ending is not None else revived.row.holder
             write = make_write(changes, revived.row, holder=holder, toolsets=self.toolsets, toolset=revived.toolset)
-            if not await self.store.write(write):
+            if not await self.write(write):
                 return None
+            if not holder:
+                self.sight.changed(revived.row.agent, changes)
             self.feeds.look(revived.row.thread)
             self.told(write)
         return [event is None for event in events]

@@ -30,6 +30,7 @@ from farhand.durable.standing import Standing
 from farhand.durable.timing import Timing
 from farhand.durable.verbs import Verbs
 from farhand.runner.clock import Clock
+from farhand.runner.observer import Observer
 from farhand.runner.view import RunView
 from farhand.stores import open_store
 from farhand.stores.base import RunRow, Store, ThreadRow
@@ -59,6 +60,7 @@ class Runner(Verbs):
         store: Store | str = "sqlite:farhand.db",
         timing: Timing = Timing(),
         clock: Clock | None = None,
+        observers: Sequence[Observer] = (),
     ) -> None:
         named = {agent.name: agent for agent in agents}
         if len(named) < len(agents) or not agents:
@@ -66,6 +68,11 @@ class Runner(Verbs):
         self.store: Store = open_store(store) if isinstance(store, str) else store
         self._default = agents[0].name
         self._replica = Replica(named, self.store, timing, clock)
+        self.observe(*observers)
+
+    def observe(self, *observers: Observer) -> None:
+        """Have somebody look on while runs are worked on: counts, traces, logs. To be said before it is opened."""
+        self._replica.observe(*observers)
 
     async def open(self) -> None:
         """Open the store, and take up what was left in it."""
@@ -131,7 +138,7 @@ class Runner(Verbs):
                 raise DuplicateToolName("; ".join(started.refused))
             providers = await self._replica.presence.providers(principal)
             started = with_provided(started, providers, self._replica.agent(name).admission)
-            started = structs.replace(started, attended=attended, target=target)
+            started = structs.replace(started, attended=attended, target=target, trace=self._replica.sight.trace())
             row = RunRow(
                 id=started.run_id,
                 thread=known.id,
