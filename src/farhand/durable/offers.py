@@ -25,6 +25,8 @@ logger = logging.getLogger("farhand.durable")
 
 EVERY_CALL = 1_000_000
 """So many waiting calls of one principal are looked at, at most."""
+LOOK = 0.004
+"""Seconds that a look at everything may take its turn in."""
 
 
 class Home(Protocol):
@@ -49,10 +51,12 @@ class _Known(Struct, frozen=True):
 class Feed:
     """What one client has been told."""
 
-    def __init__(self, home: Home, attachment: Attachment, check: float, leave: "Callable[[Feed], None]") -> None:
+    def __init__(
+        self, home: Home, attachment: Attachment, pause: Callable[[], float], leave: "Callable[[Feed], None]"
+    ) -> None:
         self.attachment = attachment
         self._home = home
-        self._check = check
+        self._pause = pause
         self._leave = leave
         self._known: dict[str, _Known] = {}
         self._news = asyncio.Event()
@@ -89,7 +93,7 @@ class Feed:
             except StoreError as error:
                 logger.warning("calls cannot be offered (%s); trying again", type(error).__name__)
                 self._everywhere = True
-                self._look_again(asyncio.get_running_loop().time() + self._check)
+                self._look_again(asyncio.get_running_loop().time() + self._pause())
                 continue
             if batch:
                 yield batch
@@ -116,8 +120,8 @@ class Feed:
         now = asyncio.get_running_loop().time()
         if not self._everywhere:
             return threads, False
-        if now < self._looked + self._check:
-            self._look_again(self._looked + self._check)
+        if now < (next_look := self._looked + self._pause()):
+            self._look_again(next_look)
             return threads, False
         self._everywhere, self._looked = False, now
         return threads, True
@@ -169,7 +173,7 @@ class Feeds:
 
     def of(self, attachment: Attachment) -> Feed:
         """A feed for whoever is attached."""
-        feed = Feed(self._home, attachment, self._check, self._leave)
+        feed = Feed(self._home, attachment, self._pause, self._leave)
         self._open.setdefault(attachment.row.principal, []).append(feed)
         return feed
 
@@ -194,6 +198,10 @@ class Feeds:
         self._rung.add(thread)
         if len(self._rung) == 1:
             self._home.errands.run(self._hear_all())
+
+    def _pause(self) -> float:
+        """Seconds between two looks of one feed at everything: many feeds share what looking may cost."""
+        return max(self._check, LOOK * sum(map(len, self._open.values())))
 
     async def _hear_all(self) -> None:
         """Find out whose threads they are."""

@@ -7,6 +7,7 @@ there at that moment and not on what has happened, so that it can be looked at a
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
@@ -54,6 +55,8 @@ class Presence:
         self._leaving: dict[str, ClientRow] = {}
         """Connections that have ended, until everything is seen to that they leave behind."""
         self._seeing: set[str] = set()
+        self._known: Counter[tuple[str, str]] = Counter()
+        """How many connections somebody's client has here, those that are leaving as well."""
         self._sweeping = False
         self.retired = False
         """The process is going: nobody is missed who goes with it. Whoever takes over finds out who is there then."""
@@ -82,6 +85,7 @@ class Presence:
             return attachment  # somebody who only looks on
         await self._put(attachment, row)
         self._here.setdefault((principal, thread), []).append(attachment)
+        self._known[principal, client] += 1
         try:
             await self._come(attachment)
         except BaseException:
@@ -122,9 +126,13 @@ class Presence:
         place.remove(attachment)
         if not place:
             del self._here[row.principal, row.thread]
-        if self.retired:
-            return
-        await asyncio.wait((self._leave(row),))
+        try:
+            if not self.retired:
+                await asyncio.wait((self._leave(row),))
+        finally:
+            self._known[row.principal, row.client] -= 1
+            if not self._known[row.principal, row.client]:
+                del self._known[row.principal, row.client]
 
     def _leave(self, row: ClientRow) -> "asyncio.Task[None]":
         self._leaving[row.connection] = row
@@ -135,6 +143,10 @@ class Presence:
         self.retired = True
 
     # Who is there
+
+    def knows(self, principal: str, client: str) -> bool:
+        """Whether a client is connected to this process, or was a moment ago."""
+        return self._known[principal, client] > 0
 
     def is_here(self, thread: str, run: Run, call: Call) -> bool:
         """Whether a client that is connected to this process runs a call, and will be missed when it goes."""
@@ -167,6 +179,14 @@ class Presence:
                 return
             else:
                 return
+
+    def look_after(self, run: str, principal: str, thread: str, call: str, client: str) -> None:
+        """A client that was known has taken a call up; it may have gone meanwhile, and nobody would miss it."""
+        here = (
+            attachment for place in ((principal, thread), (principal, "")) for attachment in self._here.get(place, ())
+        )
+        if not any(attachment.client == client for attachment in here):
+            self._home.errands.run(self.look_for(run, principal, thread, call))
 
     async def look(self, run: str, principal: str, thread: str, about: Callable[[Call], bool]) -> None:
         """Tell calls of a run whether somebody is there for them, until that is so."""

@@ -22,9 +22,16 @@ class Reports:
         self._errands = errands
         self._waiting: dict[str, ProgressRow | None] = {}
         """Calls that were written a moment ago, with what was said since."""
+        self._said: dict[str, int] = {}
+        """When the last of it was said."""
+
+    def time(self, call: str, now: int) -> int:
+        """When something was said: later than whatever was said before it, also in the same millisecond."""
+        return max(now, self._said.get(call, 0) + 1)
 
     def put(self, row: ProgressRow) -> None:
         """Something was said."""
+        self._said[row.call] = row.at
         if row.call in self._waiting:
             self._waiting[row.call] = row
         else:
@@ -39,6 +46,8 @@ class Reports:
         row = self._waiting.pop(call)
         if row is not None:
             self._write(row)
+        else:
+            del self._said[call]
 
     async def _tell(self, row: ProgressRow) -> None:
         try:

@@ -17,7 +17,7 @@ from farhand.core.presence import is_with_clients
 from farhand.core.run import Run
 from farhand.core.step import step
 from farhand.core.updates import CallProgress
-from farhand.durable.names import LOCAL
+from farhand.durable.names import LOCAL, thread_key
 from farhand.durable.record import Revived
 from farhand.durable.replica import Decide, Replica
 from farhand.durable.standing import Claimed
@@ -105,15 +105,19 @@ class Verbs(ABC):
 
     async def claim(self, call_id: str, client: str, *, principal: str = LOCAL) -> Claimed:
         """One of several clients takes a call up; the others see that it is taken."""
-        taken: list[Record] = []
+        presence = self._replica.presence
+        was_here = presence.knows(principal, client)
+        taken: list[Run] = []
 
         def say(run: Run, who: str, call_id: str, *, at: int) -> Event | None:
             event = answers.claim(run, who, call_id, client, at=at)
-            taken[:] = [run.calls[call_id]]
+            taken[:] = [run]
             return event
 
         receipt = await self._say(call_id, principal, say)
-        call = taken[0]
+        run, call = taken[0], taken[0].calls[call_id]
+        if was_here and run.attended:
+            presence.look_after(run.id, principal, thread_key(principal, run.thread), call_id, client)
         return Claimed(
             call_id, receipt.repeated, attempt=call.attempt, arguments=call.arguments, deadline=call.deadline
         )
@@ -138,7 +142,7 @@ class Verbs(ABC):
         if len(raw) + len(name) > answers.REASON_BYTES or not _is_open_to(row.record, attempt, client):
             revived = await self._read(call_id, principal)
             answers.progress(revived.run, principal, call_id, [name, said], attempt=attempt, client=client)
-        now = self._replica.clock.now()
+        now = self._replica.reports.time(call_id, self._replica.clock.now())
         self._replica.feeds.teller(row.thread)(CallProgress(seq, now, call_id, said, name))
         self._replica.reports.put(ProgressRow(call=call_id, run=row.run, name=name, value=raw, at=now))
 
