@@ -20,6 +20,7 @@ from farhand.stopping import until
 from farhand.tool import tool
 
 if TYPE_CHECKING:
+    from farhand.asgi import serve
     from farhand.client import Client
 
 __version__ = "0.1.0"
@@ -37,11 +38,12 @@ __all__ = [
     "ToolError",
     "manual",
     "scripted",
+    "serve",
     "tool",
     "until",
 ]
 
-_LATER = {"Client": ("farhand.client", "client")}
+_LATER = {"Client": ("farhand.client", "client"), "serve": ("farhand.asgi", "server")}
 """Where what is loaded late comes from, and the extra that it needs."""
 
 

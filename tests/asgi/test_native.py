@@ -250,6 +250,16 @@ async def test_a_client_brings_its_own_tools() -> None:
         assert ended_so["outcome"] == "invalid"
 
 
+@pytest.mark.parametrize(("setting", "status"), [("accept", 202), ("refuse", 403), ("ignore", 202)])
+async def test_a_server_may_take_no_tools_of_its_clients(setting: Any, status: int) -> None:
+    async with office(client_tools=setting) as at:
+        response = await at.ask("POST", "/threads/t/runs", {"input": "hold", "tools": [PICK], "wait": "turn"})
+        assert response.status_code == status
+        if setting == "ignore":
+            assert (await ended(at))["output"] == "you said: hold"
+        assert (await at.ask("POST", "/threads/u/runs", {"input": "pick", "wait": "turn"})).status_code == 202
+
+
 async def test_definitions_that_are_refused_begin_nothing() -> None:
     async with office() as at:
         response = await at.ask("POST", "/threads/t/runs", {"input": "x", "tools": [{"name": "a b"}, {"name": "c"}]})

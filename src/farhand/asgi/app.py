@@ -16,7 +16,7 @@ from farhand.asgi.access.loopback import Loopback
 from farhand.asgi.access.origins import Origins
 from farhand.asgi.access.quota import Quota, Quotas
 from farhand.asgi.bodies import MAX_BODY
-from farhand.asgi.desk import Desk
+from farhand.asgi.desk import ClientTools, Desk
 from farhand.asgi.door import Door
 from farhand.asgi.socket import Socket
 from farhand.asgi.streams import HEARTBEAT, STUCK, Streams
@@ -39,6 +39,7 @@ class App:
         hosts: Sequence[str] = (),
         origins: Sequence[str] = (),
         quota: Quota | None = None,
+        client_tools: ClientTools = "accept",
         max_body: int = MAX_BODY,
         heartbeat: float = HEARTBEAT,
         stuck: float = STUCK,
@@ -47,7 +48,7 @@ class App:
         self.authenticate = authenticate
         self.streams = Streams(heartbeat, stuck)
         self.quotas = Quotas(quota or Quota(), runner.now)
-        self.desk = Desk(runner, self.quotas, version=version("farhand"))
+        self.desk = Desk(runner, self.quotas, version=version("farhand"), client_tools=client_tools)
         self.door = Door(self.desk, Gate(authenticate), self.quotas, self.streams, max_body=max_body)
         routes = [Mount(PREFIX, Socket(self.door))]
         self._app = Origins(Starlette(routes=routes, lifespan=lambda _: self.lifespan()), hosts=hosts, origins=origins)
@@ -79,6 +80,7 @@ def create_app(
     hosts: Sequence[str] = (),
     origins: Sequence[str] = (),
     quota: Quota | None = None,
+    client_tools: ClientTools = "accept",
     max_body: int = MAX_BODY,
     heartbeat: float = HEARTBEAT,
     stuck: float = STUCK,
@@ -90,6 +92,7 @@ def create_app(
         hosts=hosts,
         origins=origins,
         quota=quota,
+        client_tools=client_tools,
         max_body=max_body,
         heartbeat=heartbeat,
         stuck=stuck,

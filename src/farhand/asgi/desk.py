@@ -5,7 +5,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
@@ -15,7 +15,7 @@ from farhand.asgi.routes import checked_id
 from farhand.asgi.streams import Batches, Encoder
 from farhand.asgi.views import call_view, row_view, run_view
 from farhand.core.definition import safe_validate_tool_definitions
-from farhand.core.errors import InvalidInput, StoreError, UnknownCall
+from farhand.core.errors import InvalidInput, NotAllowed, StoreError, UnknownCall
 from farhand.core.messages import Part
 from farhand.core.secrets import told_message
 from farhand.core.updates import RunEnded, RunWaiting, Update, current
@@ -45,17 +45,20 @@ class Streamed(Struct, frozen=True):
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
+ClientTools: TypeAlias = Literal["accept", "refuse", "ignore"]
+"""What becomes of definitions that clients bring. Tools that the agents define may be run by clients either way."""
 Answer: TypeAlias = Callable[[Asked], Awaitable[Any]]
 
 
 class Desk:
     """Answers what a principal asks, from a runner."""
 
-    def __init__(self, runner: Runner, quotas: Quotas, *, version: str) -> None:
+    def __init__(self, runner: Runner, quotas: Quotas, *, version: str, client_tools: ClientTools = "accept") -> None:
         self.runner = runner
         self.encoder = Encoder()
         self.draining = False
         self._quotas = quotas
+        self._client_tools = client_tools
         self.version = version
         self.answers: Mapping[str, Answer] = {
             "start-run": self._start_run,
@@ -93,21 +96,29 @@ class Desk:
         missing = sorted(set(body.requires) - native.CAPABILITIES)
         if missing:
             raise InvalidInput(f"this server cannot do what the client needs: {', '.join(missing)}")
-        if bytes(body.tools) != b"[]":
-            self._quotas.registered(who.id)
+        tools = self._brought(who, body.tools)
         await self._expect_room(who.id, asked.ids["thread"])
         return await self.runner.start(
             body.input,
             thread=asked.ids["thread"],
             principal=who.id,
             agent=body.agent or None,
-            tools=bytes(body.tools) if bytes(body.tools) != b"[]" else (),
+            tools=tools,
             key=body.key,
             busy=body.busy,
             attended=body.wait == "held",
             target=body.target,
             clashes="refuse",
         )
+
+    def _brought(self, who: Principal, tools: Raw) -> bytes | tuple[()]:
+        """The definitions that a client brings, if the server takes any."""
+        if bytes(tools) == b"[]" or self._client_tools == "ignore":
+            return ()
+        if self._client_tools == "refuse":
+            raise NotAllowed("this server takes no tools of its clients")
+        self._quotas.registered(who.id)
+        return bytes(tools)
 
     async def _expect_room(self, who: str, thread: str) -> None:
         """Raise if a principal would have more than its quota with another run in a thread."""
@@ -319,9 +330,7 @@ class Desk:
 
     async def _stream_offers(self, asked: Asked) -> Streamed:
         body: native.ProviderRequest = asked.body
-        tools = bytes(body.tools) if bytes(body.tools) != b"[]" else ()
-        if tools:
-            self._quotas.registered(asked.who.id)
+        tools = self._brought(asked.who, body.tools)
         offers = (*body.offers, *_named(body.tools))
         attachment = await self.runner.attach(body.client, offers, principal=asked.who.id, tools=tools)
         return Streamed(self._offers(attachment))
