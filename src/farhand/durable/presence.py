@@ -57,6 +57,7 @@ class Presence:
         self._seeing: set[str] = set()
         self._known: Counter[tuple[str, str]] = Counter()
         """How many connections somebody's client has here, those that are leaving as well."""
+        self._latest = 0
         self._sweeping = False
         self.retired = False
         """The process is going: nobody is missed who goes with it. Whoever takes over finds out who is there then."""
@@ -70,6 +71,7 @@ class Presence:
         """A client is there; with an empty thread for all of its principal's."""
         home = self._home
         await home.until_entered()
+        self._latest = max(home.clock.now(), self._latest + 1)  # of two, one is the older
         row = ClientRow(
             connection=home.clock.new_id(),
             client=client,
@@ -78,7 +80,7 @@ class Presence:
             worker=home.worker,
             offers=tuple(offers),
             tools=tools,
-            since=home.clock.now(),
+            since=self._latest,
         )
         attachment = Attachment(row, self._close, self.feeds.of)
         if not row.offers and not row.tools:
