@@ -5,24 +5,28 @@ wrong. None of this can be switched on in the program itself.
 """
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from farhand.core import answers, step
+from farhand.core import answers, presence, step
 from farhand.core.call import CallState, Change, Outcome, move
 from farhand.core.definition import Place
 from farhand.core.errors import NotExpected, StoreAway
 from farhand.core.events import TimerKind
+from farhand.core.updates import Update
 from farhand.durable import record
-from farhand.durable.feed import Feeds, Position
+from farhand.durable.feed import Feeds
 from farhand.durable.held import Held
+from farhand.durable.position import Position
 from farhand.durable.replica import Replica
 from farhand.runner.driver import Driver
 from farhand.stores.base import Claim, Write
 from farhand.stores.memory import MemoryStore
+from proofs.world import tell
 
 Bug = Callable[[], AbstractContextManager[MemoryStore]]
 
@@ -53,7 +57,7 @@ def acknowledged_before_commit() -> AbstractContextManager[MemoryStore]:
 
 def performed_before_commit() -> AbstractContextManager[MemoryStore]:
     """Watchers are told and calls are dispatched when a change is made; the write comes after."""
-    keep, release = Held.keep, Driver.release
+    keep = Held.keep
 
     def early(held: Held, change: Any) -> None:
         keep(held, change)
@@ -63,7 +67,6 @@ def performed_before_commit() -> AbstractContextManager[MemoryStore]:
         driver.unkept -= 1
         driver._wake()
 
-    assert release is not late
     return changed((Held, "keep", early), (Driver, "release", late))
 
 
@@ -177,9 +180,9 @@ def once_again() -> AbstractContextManager[MemoryStore]:
     """After a crash, every call on the server is dispatched again."""
 
     def recover(work: Any, call: Any, definition: Any) -> None:
-        work.put(move(call, Change.RELEASE, losses=call.losses + 1, deadline=None, held_by="", dies=False))
+        work.put(move(call, Change.RELEASE, losses=call.losses + 1, deadline=None, grace=None, held_by="", dies=False))
 
-    return changed((step, "_recover_executing", recover))
+    return changed((step, "recover", recover), (presence, "recover", recover))
 
 
 def owner_not_checked() -> AbstractContextManager[MemoryStore]:
@@ -245,8 +248,8 @@ def resumes_one_late() -> AbstractContextManager[MemoryStore]:
     """Whoever comes back misses one."""
     watch = Feeds.watch
 
-    def late(feeds: Feeds, thread: str, after: int, *rest: Any) -> Any:
-        return watch(feeds, thread, after + bool(after), *rest)
+    def late(feeds: Feeds, thread: str, after: Position, *rest: Any) -> Any:
+        return watch(feeds, thread, structs.replace(after, seq=after.seq + bool(after.seq)), *rest)
 
     return changed((Feeds, "watch", late))
 
@@ -255,50 +258,76 @@ def resumes_one_early() -> AbstractContextManager[MemoryStore]:
     """Whoever comes back is told one again."""
     watch = Feeds.watch
 
-    def early(feeds: Feeds, thread: str, after: int, *rest: Any) -> Any:
-        return watch(feeds, thread, max(0, after - 1), *rest)
+    def early(feeds: Feeds, thread: str, after: Position, *rest: Any) -> Any:
+        return watch(feeds, thread, structs.replace(after, seq=max(0, after.seq - 1)), *rest)
 
     return changed((Feeds, "watch", early))
 
 
 def reads_before_it_listens() -> AbstractContextManager[MemoryStore]:
-    """A watcher looks into the store first, and listens after."""
+    """A watcher looks into the store first and listens after; what is written in between he may never hear of."""
     watch = Feeds.watch
 
-    async def late(feeds: Feeds, thread: str, after: int, read: Any, unfinished: Any) -> AsyncGenerator[Any, None]:
-        position = Position(after)
-        while page := await read(position.seq, 100):
-            for update in page:
-                if position.passes(update):
-                    yield update
+    async def late(
+        feeds: Feeds, thread: str, after: Position, read: Any, unfinished: Any
+    ) -> AsyncGenerator[list[Update], None]:
+        pages: list[Sequence[Update]] = []
+        seq = after.seq
+        while page := await read(seq, 100):
+            pages.append(page)
+            seq = page[-1].seq
+        pages.append(())  # so far it has looked
 
-        async def read_before(after: int, limit: int) -> Sequence[Any]:
-            return ()
+        async def known(seq: int, limit: int) -> Sequence[Update]:
+            return pages.pop(0) if pages else await read(seq, limit)
 
-        async for update in watch(feeds, thread, position.seq, read_before, unfinished):
-            yield update
+        async for batch in watch(feeds, thread, after, known, unfinished):
+            yield batch
 
     return changed((Feeds, "watch", late))
 
 
-BUGS: Mapping[str, Bug] = {
-    "acknowledged before the commit": acknowledged_before_commit,
-    "performed before the commit": performed_before_commit,
-    "doubt taken for no": doubt_taken_for_no,
-    "doubt taken for yes": doubt_taken_for_yes,
-    "doubt forgotten": doubt_forgotten,
-    "write without version": _with(NoVersion),
-    "write without epoch": _with(NoEpoch),
-    "epoch not raised": _with(SameEpoch),
-    "parked over an answer": _with(ParksAnyway),
-    "two runs in a thread": _with(AnyThread),
-    "once dispatched again": once_again,
-    "owner not checked": owner_not_checked,
-    "timers in memory only": timers_in_memory,
-    "timeout overwrites an answer": timeout_overwrites,
-    "wake-up lost": wake_up_lost,
-    "answer without holder": answer_without_holder,
-    "watcher resumes one late": resumes_one_late,
-    "watcher resumes one early": resumes_one_early,
-    "watcher reads before it listens": reads_before_it_listens,
+class Planted(NamedTuple):
+    """A bug, and as what it has to be found: otherwise it may be its own clumsiness that is found."""
+
+    plant: Bug
+    seen_as: str
+
+
+BUGS: Mapping[str, Planted] = {
+    "acknowledged before the commit": Planted(acknowledged_before_commit, "was started, and is not there|is not so"),
+    "performed before the commit": Planted(performed_before_commit, "a watcher was told|was made|was asked"),
+    "doubt taken for no": Planted(doubt_taken_for_no, "it was refused, and counts|nobody gave|by nobody"),
+    "doubt taken for yes": Planted(doubt_taken_for_yes, "a watcher was told|was asked|is not there|2 outcomes"),
+    "doubt forgotten": Planted(doubt_forgotten, "nothing happens any more"),
+    "write without version": Planted(_with(NoVersion), "its updates are numbered|2 outcomes"),
+    "write without epoch": Planted(_with(NoEpoch), "was written at epoch"),
+    "epoch not raised": Planted(_with(SameEpoch), "was written at epoch"),
+    "parked over an answer": Planted(_with(ParksAnyway), "its updates are numbered|2 outcomes"),
+    "two runs in a thread": Planted(_with(AnyThread), "its updates are numbered|runs have started"),
+    "once dispatched again": Planted(once_again, "was made again"),
+    "owner not checked": Planted(owner_not_checked, "a stranger was heard"),
+    "timers in memory only": Planted(timers_in_memory, "its next timer is"),
+    "timeout overwrites an answer": Planted(timeout_overwrites, "2 outcomes"),
+    "wake-up lost": Planted(wake_up_lost, "a watcher was told|nothing happens any more"),
+    "answer without holder": Planted(answer_without_holder, "nothing happens any more"),
+    "watcher resumes one late": Planted(resumes_one_late, "was told after"),
+    "watcher resumes one early": Planted(resumes_one_early, "was told after"),
+    "watcher reads before it listens": Planted(reads_before_it_listens, "a watcher was told"),
 }
+BUDGET = 1200
+"""Stories within which each has to be found."""
+IN_A_CRASH = ("acknowledged before the commit", "performed before the commit", "once dispatched again")
+"""These have to be found as well by dying at every point."""
+
+
+def find(bug: str) -> tuple[int, str] | None:
+    """How many stories it takes until a bug is found, and as what; None if it is not found."""
+    plant, seen_as = BUGS[bug]
+    for seed in range(BUDGET):
+        with plant() as store:
+            told = tell(seed, store)
+        for problem in told.problems:
+            if re.search(seen_as, problem):
+                return seed + 1, problem
+    return None

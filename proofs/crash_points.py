@@ -1,8 +1,8 @@
 """Dies at every point of a run, one after the other, and each time a fresh process brings the run to its end.
 
 A point is before and after every call of the store, and before and after whatever is done outside: a request to the
-model, the body of a tool, an acknowledgement. First they are counted, then for each of them a run is started that dies
-just there. `python -m proofs.crash_points --store sqlite` (or `memory`, or the URL of an empty PostgreSQL database).
+model, the body of a tool, an acknowledgement. For each of them a run is started that dies just there, until there is no
+such point any more. `python -m proofs.crash_points --store sqlite` (or `memory`, or `postgres`: a server of its own).
 """
 
 import argparse
@@ -17,11 +17,12 @@ from typing import Any
 from msgspec import Struct, json
 
 from farhand import Agent, CallContext, tool
-from farhand.core.call import Outcome
+from farhand.core.call import CallState, Outcome
 from farhand.core.errors import StoreAway
 from farhand.core.limits import Limits
 from farhand.core.updates import CallEnded, CallExecuting
 from farhand.durable import Runner, Timing
+from farhand.durable.record import Toolsets, revive
 from farhand.durable.runner import thread_key
 from farhand.models.base import Request
 from farhand.models.scripted import Scripted, Use
@@ -31,6 +32,7 @@ from farhand.stores.base import Ring, Store
 from farhand.stores.memory import MemoryStore
 from farhand.testing.audit import audit, books
 from farhand.testing.loop import VirtualLoop
+from proofs.server import postgres
 
 EFFECTS = ("once", "pure", "idempotent")
 TURNS = 4
@@ -47,9 +49,12 @@ class Fate:
 
     def __init__(self, dies_at: int = 0) -> None:
         self.points: list[str] = []
+        self.died = False
+        """Whether it came to the point where it was to die."""
         self.dead = asyncio.Event()
         self.buried = False
         self._dies_at = dies_at
+        self._never = asyncio.Event()
 
     async def point(self, name: str) -> None:
         """Something is about to happen, or has just happened."""
@@ -57,10 +62,16 @@ class Fate:
             self.points.append(name)
             if len(self.points) != self._dies_at:
                 return
+            self.died = True
             self.dead.set()
         if self.buried:
             raise StoreAway("this process is dead")
-        await asyncio.Event().wait()
+        await self._never.wait()
+
+    @property
+    def writes(self) -> bool:
+        """Whether it waits for a write: the store may have it, and the process does not know yet."""
+        return self.points[-1] == "before write"
 
 
 class Pointed:
@@ -222,7 +233,7 @@ async def _client(outside: Outside, runner: Runner, store: Pointed, look: Store,
         ("book", lambda call: runner.approve(call)),
     ):
         if name not in outside.acknowledged:
-            call = outside.seen.get(name) or await _awaited(outside, look, name)
+            call = outside.seen.get(name) or await _awaited(outside, look, fate, name)
             outside.seen[name] = call
             await _say(fate, lambda call=call, say=say: say(call))
             outside.acknowledged[name] = call
@@ -236,10 +247,13 @@ async def _say(fate: Fate, say: Callable[[], Awaitable[Any]]) -> Any:
     return value
 
 
-async def _awaited(outside: Outside, look: Store, name: str) -> str:
+async def _awaited(outside: Outside, look: Store, fate: Fate, name: str) -> str:
+    """The call, as soon as the process knows as well that it waits: how far it is then does not depend on chance."""
     key = thread_key("local", outside.thread)
 
     async def waits() -> str | None:
+        if fate.writes:
+            return None
         found = [row.id for row in await look.waiting("local", key, 10) if row.tool == name]
         return found[0] if found else None
 
@@ -262,10 +276,13 @@ async def _until(what: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
 
 async def note_doubt(outside: Outside, look: Store) -> None:
     """At death: which calls on the server were handed out and have no result."""
-    for name, bodies in outside.bodies.items():
-        for row in (await books(look)).calls.values():
-            if row.tool == name and row.state == "executing" and row.thread == thread_key("local", outside.thread):
-                outside.in_doubt[name] = len(bodies)
+    row = await look.run_under("local", outside.thread)
+    stored = None if row is None else await look.load(row.id)
+    if stored is not None:
+        revived = await revive(stored, Toolsets(), look.toolset)
+        for call in revived.run.open_calls:
+            if call.state is CallState.EXECUTING and call.tool in outside.bodies:
+                outside.in_doubt[call.tool] = len(outside.bodies[call.tool])
 
 
 async def problems(outside: Outside, look: Store, deaths: int) -> list[str]:
@@ -307,17 +324,36 @@ def _body(name: str, effect: str, keys: list[str], ended: CallEnded | None, in_d
 
 
 class Place:
-    """Where the store is, for one life after the other."""
+    """Where the store is, for one life after the other.
+
+    A fresh process opens the store anew. On a server it takes over the connections of the one before it: what that one
+    has asked for is done all the same, and to connect takes longer than to live.
+    """
 
     def __init__(self, url: str) -> None:
         self.url = url
         self._memory = MemoryStore()
+        self._kept: list[Store] = []
 
     async def open(self) -> Store:
         """As a fresh process does."""
+        if self._kept:
+            return self._kept.pop()
         store: Store = MemoryStore(self._memory) if self.url == "memory:" else open_store(self.url)
         await store.open(None)
         return store
+
+    async def close(self, store: Store) -> None:
+        """As the system does when a process is gone."""
+        if self.url.startswith("postgresql:"):
+            self._kept.append(store)
+        else:
+            await store.close()
+
+    async def leave(self) -> None:
+        """Nobody comes any more."""
+        for store in self._kept:
+            await store.close()
 
 
 class Crashed(Struct):
@@ -326,8 +362,7 @@ class Crashed(Struct):
     at: tuple[int, ...]
     name: str
     problems: list[str]
-    points: int
-    outside: Outside
+    deaths: int
 
 
 async def crash(place: Place, effect: str, at: tuple[int, ...]) -> Crashed:
@@ -336,7 +371,7 @@ async def crash(place: Place, effect: str, at: tuple[int, ...]) -> Crashed:
     outside = Outside(effect, thread)
     look = await place.open()
     names: list[str] = []
-    points = 0
+    deaths = 0
     broken: list[str] = []
     try:
         for dies_at in (*at, 0):
@@ -345,11 +380,12 @@ async def crash(place: Place, effect: str, at: tuple[int, ...]) -> Crashed:
             try:
                 await live(outside, inner, look, fate)
             finally:
-                await inner.close()
-            points = len(fate.points)
-            if dies_at:
-                names.append(fate.points[-1])
-                await note_doubt(outside, look)
+                await place.close(inner)
+            if not fate.died:
+                break
+            deaths += 1
+            names.append(fate.points[-1])
+            await note_doubt(outside, look)
             LaterClock.ahead += round(LEASE * 2000)
         await look.expire(LaterClock().now())
         broken = await problems(outside, look, len(at))
@@ -357,26 +393,48 @@ async def crash(place: Place, effect: str, at: tuple[int, ...]) -> Crashed:
         broken.append(f"{type(error).__name__}: {error}")
     finally:
         await look.prune(LaterClock().now() + 1, 1000)
-        await look.close()
-    return Crashed(at, " and ".join(names), broken, points, outside)
+        await place.close(look)
+    return Crashed(at, " and ".join(names), broken, deaths)
 
 
-async def enumerate_all(url: str, effect: str, *, twice: int = 0) -> tuple[int, list[Crashed]]:
-    """Every point, one after the other; with `twice`, each of them with every `twice`-th point after it. Gives how many
-    there were, and those that were not survived."""
+class Survived(Struct):
+    """Of so many points (and pairs of them), those that were not survived."""
+
+    points: int
+    broken: list[Crashed]
+
+    def short(self) -> str:
+        """For one line."""
+        return f"{self.points - len(self.broken)} of {self.points}"
+
+
+async def enumerate_all(url: str, effect: str, *, twice: int = 0) -> Survived:
+    """Every point, one after the other; with `twice`, each of them with every `twice`-th point after it.
+
+    Which points there are may depend on how fast a store is. So this goes on until lives come to their end, three times
+    in a row, before they come to the point where they should have died.
+    """
     place = Place(url)
-    whole = await crash(place, effect, ())
-    broken = [whole] if whole.problems else []
-    told = 0
-    for first in range(1, whole.points + 1):
-        once = await crash(place, effect, (first,))
-        told += 1
-        broken += [once] if once.problems else []
-        for second in range(1 + first % twice, once.points + 1, twice) if twice else ():
-            again = await crash(place, effect, (first, second))
-            told += 1
-            broken += [again] if again.problems else []
-    return told, broken
+    survived = Survived(0, [])
+
+    async def die(*at: int) -> bool:
+        crashed = await crash(place, effect, at)
+        died = crashed.deaths == len(at)
+        survived.points += died
+        survived.broken += [crashed] if crashed.problems else []
+        return died
+
+    async def die_in_the_end(*at: int) -> bool:
+        return await die(*at) or await die(*at) or await die(*at)
+
+    first = 1
+    while await die_in_the_end(first):
+        second = 1 + first % twice if twice else 0
+        while second and await die_in_the_end(first, second):
+            second += twice
+        first += 1
+    await place.leave()
+    return survived
 
 
 def in_virtual_time(work: Coroutine[Any, Any, Any]) -> Any:
@@ -389,24 +447,30 @@ def in_virtual_time(work: Coroutine[Any, Any, Any]) -> Any:
         loop.close()
 
 
+def die_everywhere(store: str, *, twice: int = 0) -> dict[str, Survived]:
+    """All points of all effects on a store, by the name of its kind or by its URL."""
+    if store == "postgres":
+        with postgres() as server:
+            return die_everywhere(server.url(), twice=twice)
+    with tempfile.TemporaryDirectory() as folder:
+        url = {"memory": "memory:", "sqlite": f"sqlite:{folder}/runs.db"}.get(store, store)
+        run: Callable[[Coroutine[Any, Any, Survived]], Survived] = in_virtual_time if store == "memory" else asyncio.run
+        return {effect: run(enumerate_all(url, effect, twice=twice)) for effect in EFFECTS}
+
+
 def main() -> int:
     """Die as the command line says."""
     parser = argparse.ArgumentParser(prog="python -m proofs.crash_points", description=__doc__)
-    parser.add_argument("--store", default="memory", help="memory, sqlite, or a URL")
+    parser.add_argument("--store", default="memory", help="memory, sqlite, postgres, or a URL")
     parser.add_argument("--twice", type=int, default=0, help="die twice, the second time at every so manieth point")
     chosen = parser.parse_args()
     logging.getLogger("farhand").setLevel(logging.CRITICAL)
-    failed = False
-    with tempfile.TemporaryDirectory() as folder:
-        url = {"memory": "memory:", "sqlite": f"sqlite:{folder}/runs.db"}.get(chosen.store, chosen.store)
-        for effect in EFFECTS:
-            work = enumerate_all(url, effect, twice=chosen.twice)
-            told, broken = in_virtual_time(work) if url == "memory:" else asyncio.run(work)
-            sys.stdout.write(f"{effect}: {told - len(broken)} of {told} crash points survived on {chosen.store}\n")
-            for crashed in broken[:5]:
-                sys.stdout.write(f"  {crashed.at} {crashed.name}: {crashed.problems}\n")
-            failed = failed or bool(broken)
-    return int(failed)
+    survived = die_everywhere(chosen.store, twice=chosen.twice)
+    for effect, found in survived.items():
+        sys.stdout.write(f"{effect}: {found.short()} crash points survived on {chosen.store}\n")
+        for crashed in found.broken[:5]:
+            sys.stdout.write(f"  {crashed.at} {crashed.name}: {crashed.problems}\n")
+    return int(any(found.broken for found in survived.values()))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ What they said and what they were told is kept, to be held against the books at 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from random import Random
 from typing import Any
@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from farhand.calls import Call
 from farhand.core.errors import RefusedAnswer, StoreError
-from farhand.core.updates import CallEnded, ReplyEnded, TextStreamed, TurnStarted, Update
+from farhand.core.updates import CallEnded, ReplyEnded, TextStreamed, Update
 from farhand.durable import Runner
-from farhand.durable.feed import LIVE
+from farhand.durable.position import LIVE, Position
 from farhand.durable.runner import thread_key
 from farhand.testing.world import Process, Unreachable, World
 
@@ -24,6 +24,11 @@ DOUBT = "doubt"
 """Whoever said it does not know whether it counts."""
 COUNTED = "counted"
 REPEATED = "repeated"
+FINALE = "finale"
+LATECOMERS = 4
+"""So many begin to watch each thread only at the very end."""
+MANNERS = ((8, 2, 3, 1, 1, 1, 1, 4, 1), (1, 1, 1, 0, 0, 0, 0, 12, 0))
+"""How likely people are to answer in one way or another; some worlds are full of those who are just in time, or not."""
 AWAY = (Unreachable, StoreError, TimeoutError)
 
 Say = Callable[[Runner, str], Awaitable[Any]]
@@ -43,11 +48,16 @@ class Said(Struct):
 class Connection:
     """One time that somebody watches: what he is told has to follow what he was told before."""
 
-    def __init__(self, watched: "Watched") -> None:
+    def __init__(self, watched: "Watched", turn: int = 0, text: str = "") -> None:
         self.watched = watched
         self.open = True
-        self.turn = 0
-        self.text = ""
+        self.turn = turn
+        self.text = text
+
+    @property
+    def position(self) -> Position:
+        """How far it is, to go on from there: also in the middle of a text."""
+        return Position(self.watched.last, self.turn, len(self.text))
 
     def hear(self, update: Update) -> None:
         """The next update."""
@@ -61,8 +71,7 @@ class Connection:
                 watched.broken.append(f"{update.seq} was told after {watched.last}")
             if type(update) is ReplyEnded and self.turn == update.turn and not update.text.startswith(self.text):
                 watched.broken.append(f"{self.text!r} was told before {update.text!r}")
-            if type(update) is TurnStarted:
-                self.turn, self.text = 0, ""
+            self.turn, self.text = 0, ""
             watched.last = update.seq
             watched.told.append(update)
 
@@ -92,6 +101,7 @@ class Crowd:
     def __init__(self, world: World, seed: int) -> None:
         self.world = world
         self.random = Random(f"crowd {seed}")  # noqa: S311
+        self.manners = self.random.choice(MANNERS)
         self.said: list[Said] = []
         self.calls: dict[str, str] = {}
         """Every call that was ever seen, with its principal."""
@@ -152,7 +162,7 @@ class Crowd:
             await asyncio.sleep(self.random.uniform(0.5, 9.0))
 
     async def _start(self, principal: str, thread: str, key: str) -> None:
-        while not self.over:
+        while not self.over or key.endswith(FINALE):
             try:
                 run = await self.ask(lambda runner: runner.start(key, thread=thread, principal=principal, key=key))
             except AWAY:
@@ -193,7 +203,7 @@ class Crowd:
 
     async def _answer(self, call: Call[Any, Any]) -> None:
         one, other = self.value(), self.value()
-        match self.random.choices(range(9), (8, 2, 3, 1, 1, 1, 1, 4, 1))[0]:
+        match self.random.choices(range(9), self.manners)[0]:
             case 0:
                 await self.answer(call.id, one)
             case 1:
@@ -281,19 +291,22 @@ class Crowd:
     async def watch(self, watched: Watched) -> None:
         """Watch a thread, now here and now there."""
         self.watched.append(watched)
+        connection: Connection | None = None
         while not self.over:
-            connection, task = self.connect(watched)
+            connection, task = self.connect(watched, self.random.choice((connection, None)))
             await asyncio.sleep(self.random.uniform(0.1, 4.0))
             connection.open = False
             if task is not None and self.random.random() < 0.7:
                 task.cancel()
 
-    def connect(self, watched: Watched) -> tuple[Connection, "asyncio.Task[None] | None"]:
-        """Watch in some process, as long as that goes well."""
-        connection = Connection(watched)
+    def connect(
+        self, watched: Watched, before: Connection | None = None
+    ) -> tuple[Connection, "asyncio.Task[None] | None"]:
+        """Watch in some process, as long as that goes well; from a number, or from where `before` was in the text."""
+        connection = Connection(watched) if before is None else Connection(watched, before.turn, before.text)
 
         async def listen(runner: Runner) -> None:
-            after = watched.last
+            after = connection.position
             watching = runner.watch(watched.thread, principal=watched.principal, after=after)
             with suppress(StoreError):  # he comes back
                 async with aclosing(watching) as updates:
@@ -301,3 +314,17 @@ class Crowd:
                         connection.hear(update)
 
         return connection, self.anybody().spawn(listen)
+
+    async def finale(self, threads: Sequence[tuple[str, str]]) -> None:
+        """All is well again. Whoever begins to watch while a last run is under way misses nothing of it either."""
+
+        async def join(watched: Watched) -> None:
+            await asyncio.sleep(self.random.uniform(0.0, 0.5))
+            self.connect(watched)
+
+        for principal, thread in threads:
+            self.beside(self._start(principal, thread, f"{principal}-{thread}-{FINALE}"))
+        self.watched += [Watched(*place) for place in threads for _ in range(LATECOMERS)]
+        for watched in self.watched:
+            self.beside(join(watched))
+        await self.leave()

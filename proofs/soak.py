@@ -9,7 +9,6 @@ import asyncio
 import itertools
 import json
 import random
-import shutil
 import sys
 import tempfile
 import time
@@ -21,6 +20,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from farhand.stores import open_store
+from proofs.server import postgres
 from proofs.soak_bugs import BUGS
 from proofs.soak_check import Report, Said, Story, check
 from proofs.soak_worker import HURRY, LEASE
@@ -392,19 +392,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def on_server(settings: Settings, run: Callable[[Settings], Report]) -> Report:
     """The same on a PostgreSQL server that lives as long as this takes; what its log says counts too."""
-    from tests.stores.postgres import PostgresServer, binaries, owned_folder
-
-    server = PostgresServer(binaries(), owned_folder())
-    try:
-        server.create()
-        server.start()
-        try:
-            report = run(structs.replace(settings, store=server.url()))
-            return report.with_server_log(server.log())
-        finally:
-            server.stop()
-    finally:
-        shutil.rmtree(server.folder, ignore_errors=True)
+    with postgres() as server:
+        report = run(structs.replace(settings, store=server.url()))
+        return report.with_server_log(server.log())
 
 
 if __name__ == "__main__":

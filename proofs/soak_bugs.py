@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import structs
 
-from farhand.core import step as core
+from farhand.core import presence, step
 from farhand.core.call import Change, move
 from farhand.durable.held import Held
 from farhand.durable.record import Revived
@@ -38,9 +38,9 @@ def _dispatch_again() -> None:
     """After a crash every call is run again, whatever it does to the world."""
 
     def recover(work: Any, call: Any, definition: Any) -> None:
-        work.put(move(call, Change.RELEASE, losses=call.losses + 1, deadline=None, held_by="", dies=False))
+        work.put(move(call, Change.RELEASE, losses=call.losses + 1, deadline=None, grace=None, held_by="", dies=False))
 
-    core._recover_executing = recover  # pyright: ignore[reportPrivateUsage]
+    step.recover = presence.recover = recover
 
 
 def _forget_epoch() -> None:

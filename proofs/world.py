@@ -11,8 +11,9 @@ import itertools
 import logging
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from random import Random
+from typing import Any
 
 from msgspec import Struct
 
@@ -25,6 +26,8 @@ from proofs.stage import ON, Stage
 from proofs.verdict import verdict
 
 THREADS = (("ann", "one"), ("ann", "two"), ("ben", "one"))
+LONGEST = 600.0
+"""Virtual seconds after which a story has no end."""
 
 
 class Told(Struct):
@@ -61,13 +64,18 @@ def tell(seed: int, store: MemoryStore | None = None) -> Told:
     was = gc.isenabled()
     gc.disable()  # when it comes by is not up to the seed
     try:
-        world.run(lambda world: _tell(world, stage, told))
+        world.run(lambda world: _in_time(_tell(world, stage, told)))
     except Exception as error:  # noqa: BLE001  a story that cannot be told to its end is a problem as well
         told.problems.append(f"{type(error).__name__}: {error}")
     finally:
         if was:
             gc.enable()
     return told
+
+
+async def _in_time(story: Coroutine[Any, Any, None]) -> None:
+    async with asyncio.timeout(LONGEST):
+        await story
 
 
 async def _tell(world: World, stage: Stage, told: Told) -> None:
@@ -85,14 +93,24 @@ async def _tell(world: World, stage: Stage, told: Told) -> None:
         process.thaw()
         await process.start()
     await crowd.leave()
-    for watched in crowd.watched:
-        crowd.connect(watched)
+    connections = [crowd.connect(watched)[0] for watched in crowd.watched]
+    await world.rest(seconds=120)
+    for connection in connections:
+        connection.open = False
+    told.problems += await _stuck(world)
+    await crowd.finale(THREADS)
     await world.rest(seconds=120)
     told.problems += await world.problems()
     read = await books(world.store)
     told.problems += verdict(read, crowd, stage)
     told.runs, told.said = len(read.runs), len(crowd.said)
     told.digest = f"{world.loop.time():.6f}/{sum(len(rows) for rows in read.log.values())}/{told.said}"
+
+
+async def _stuck(world: World) -> list[str]:
+    """Runs that should have come to rest long ago; the finale would take their place."""
+    rows = [row for state in ("ready", "running") for row in await world.store.runs("", state, 1000)]
+    return [f"run {row.id} is {row.state}, and nothing happens any more" for row in rows]
 
 
 async def _chaos(world: World, seed: int) -> int:
