@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -14,6 +15,8 @@ from farhand.asgi.app import App, create_app
 from farhand.core.errors import UsageError
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+BACKLOG = 8192
+"""Connections that wait to be accepted."""
 DRAIN = 10
 """Seconds that requests have to come to their end when the server stops."""
 
@@ -62,15 +65,20 @@ def make_server(app: App, *, host: str = "127.0.0.1", port: int = 8000, signals:
         proxy_headers=False,
         ws_max_size=app.door.max_body,
         timeout_graceful_shutdown=DRAIN,
-        backlog=8192,
+        backlog=BACKLOG,
     )
     return Server(config, app, signals=signals)
 
 
 def serve(*agents: Agent[Any], host: str = "127.0.0.1", port: int = 8000, **settings: Any) -> None:
-    """Serve agents until the process is told to stop. The settings are those of `create_app`."""
+    """Serve agents until the process is told to stop; 0 is any free port. Settings are those of `create_app`."""
     app = create_app(*agents, **settings)
     server = make_server(app, host=host, port=port)
-    if isinstance(app.authenticate, Loopback):
-        print(f"http://{host}:{port} with the token {app.authenticate.token}", flush=True)  # noqa: T201  for whoever started it
-    server.run()
+    with socket.create_server((host, port), backlog=BACKLOG) as listening:
+        port = listening.getsockname()[1]
+        where = f"http://{host}:{port}"
+        if isinstance(app.authenticate, Loopback):
+            where += f" with the token {app.authenticate.token}"
+        sys.stdout.write(f"{where}\n")
+        sys.stdout.flush()
+        server.run([listening])
