@@ -10,6 +10,7 @@ from farhand.core import presence, step
 from farhand.core.call import Change, move
 from farhand.durable.held import Held
 from farhand.durable.record import Revived
+from farhand.durable.replica import Replica
 from farhand.stores.base import Write
 
 LATE = 0.03
@@ -44,7 +45,7 @@ def _dispatch_again() -> None:
 
 
 def _forget_epoch() -> None:
-    """Whoever held a run once goes on with it, also when somebody else has taken it up since."""
+    """Who was taken for dead does not notice, and goes on with what it held under whatever epoch it finds."""
     on_read = Held._on_read  # pyright: ignore[reportPrivateUsage]
 
     def on_read_again(self: Held, reading: "asyncio.Future[Revived | None]") -> None:
@@ -54,6 +55,7 @@ def _forget_epoch() -> None:
         on_read(self, reading)
 
     Held._on_read = on_read_again  # pyright: ignore[reportPrivateUsage]
+    Replica._on_lost = lambda self: None  # pyright: ignore[reportPrivateUsage]
 
 
 BUGS: dict[str, Callable[[], None]] = {
