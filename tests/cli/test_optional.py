@@ -30,10 +30,28 @@ def test_without_its_packages_the_command_says_what_to_install(missing: str) -> 
 
 
 def test_another_missing_module_is_not_mistaken_for_them() -> None:
-    ran = python("from farhand.cli import main; main()", "zoneinfo")
-    assert ran.returncode == 1
+    words = "['farhand', 'tools', 'list', 'farhand.demo:demo_agent']"
+    ran = python(f"import sys; sys.argv = {words}; from farhand.cli import main; main()", "zoneinfo")
+    assert ran.returncode == 2
     assert "No module named 'zoneinfo'" in ran.stderr
     assert "farhand[cli]" not in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "missing", "extra"),
+    [
+        (["runs", "list", "http://127.0.0.1:1"], "httpx2", "client"),
+        (["chat", "http://127.0.0.1:1", "hi"], "httpx2", "client"),
+        (["chat", "farhand.demo:demo_agent", "hi"], "starlette", "server"),
+        (["demo"], "uvicorn", "server"),
+        (["serve", "farhand.demo:demo_agent"], "starlette", "server"),
+    ],
+)
+def test_a_command_that_needs_an_extra_says_which(words: list[str], missing: str, extra: str) -> None:
+    ran = python(f"import sys; sys.argv = ['farhand', *{words!r}]; from farhand.cli import main; main()", missing)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(f"farhand: this needs {missing} to ")
+    assert ran.stderr.endswith(f"pip install 'farhand[{extra}]'\n")
 
 
 def test_the_library_loads_neither_pydantic_nor_the_command_line() -> None:

@@ -1,24 +1,55 @@
-"""`farhand demo`: a session in the terminal with the demo agent, or with you in the model's place."""
+"""`farhand demo`: the demo agent at a server of this machine."""
 
-import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
 
-from rich.console import Console
-from rich.panel import Panel
+from cyclopts import Parameter
 
-from farhand.cli.session import Session
-from farhand.cli.stage import PlayedByPerson
-from farhand.demo import TRY, demo_agent
+from farhand.cli.extras import needing
+from farhand.cli.options import Json
+from farhand.cli.serve import EVERYBODY, PLAIN
+
+PORT = 8000
 
 
-def demo(*, manual: bool = False) -> None:
-    """Talk to the demo agent. No key and no network are needed.
+def demo(*, port: Annotated[int | None, Parameter()] = None, store: str = "", as_json: Json = False) -> None:
+    """Serve an agent to try things with. No key and no network are needed.
 
     Parameters
     ----------
-    manual
-        You play the model: you see what it is asked, and type its reply.
+    port
+        The port to listen on; without it 8000, or any free one if that is taken.
+    store
+        Where runs are kept; without it, in a file of your cache.
     """
-    console = Console()
-    model = PlayedByPerson(console) if manual else None
-    console.print(Panel("\n".join(TRY), title="Farhand demo: try one of these", subtitle="empty line or Ctrl-D ends"))
-    asyncio.run(Session(demo_agent(model), console).talk())
+    serving = needing("server", "farhand.cli.serving")
+    from farhand.demo import TRY, demo_agent
+
+    serving.serve(
+        [demo_agent()],
+        serving.Listening("127.0.0.1", PORT if port is None else port, moves=port is None),
+        store=store or f"sqlite:{_file()}",
+        access=EVERYBODY,
+        style=PLAIN,
+        as_json=as_json,
+        say=TRY[0],
+    )
+
+
+def _file() -> Path:
+    """Where the demo keeps its runs, so that they are there at its next start."""
+    folder = _cache() / "farhand"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder / "demo.db"
+
+
+def _cache() -> Path:
+    if os.environ.get("XDG_CACHE_HOME"):
+        return Path(os.environ["XDG_CACHE_HOME"])
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home()))
+    return Path.home() / ".cache"

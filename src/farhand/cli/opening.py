@@ -2,39 +2,36 @@
 
 import asyncio
 import re
-import sys
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Annotated, TypeAlias
 
 from cyclopts import Parameter
 
-from farhand.core.errors import FarhandError, StoreError
-from farhand.stores import open_store
+from farhand.cli.exits import Exit
+from farhand.core.errors import StoreError
+from farhand.stores import POSSIBLE, open_store
 from farhand.stores.base import Row, Store
 
 Url: TypeAlias = Annotated[str, Parameter(env_var="FARHAND_STORE")]
+SHORTLY = (
+    "A store is memory:, sqlite:runs.db, sqlite:///from/the/root.db, postgresql://user@host/database, or a .db file"
+)
 
 
-def finish(work: Coroutine[None, None, bool]) -> None:
-    """Do a command's work; whatever is wrong with the store is said in one line."""
-    try:
-        good = asyncio.run(work)
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except FarhandError as error:
-        sys.exit(str(error))
-    except OSError as error:
-        sys.exit(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-    if not good:
-        sys.exit(1)
+def finish(work: Coroutine[None, None, bool]) -> Exit:
+    """Do a command's work; false is a no."""
+    return Exit.OK if asyncio.run(work) else Exit.NO
 
 
 def named(url: str) -> Store:
     """The store of a URL, if it is one that lasts."""
     if url == "memory:":
         raise StoreError("memory: keeps nothing that one could look after")
-    return open_store(url)
+    try:
+        return open_store(url)
+    except StoreError as error:
+        raise StoreError(str(error).replace(POSSIBLE, SHORTLY)) from error.__cause__
 
 
 @asynccontextmanager

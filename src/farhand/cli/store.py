@@ -5,12 +5,16 @@ import re
 import sys
 from contextlib import aclosing
 from pathlib import Path
-from typing import IO
+from typing import IO, Annotated
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
+from farhand.cli.exits import Exit
 from farhand.cli.opening import Url, finish, named, opened, rows_of, shown
+from farhand.cli.options import Json
+from farhand.cli.output import write_json
 from farhand.cli.store_check import check
+from farhand.core.errors import InvalidInput
 from farhand.stores.base import Store
 from farhand.stores.transfer import dump, load
 
@@ -25,7 +29,7 @@ store.command(check)
 
 
 @store.command
-def migrate(url: Url, /) -> None:
+def migrate(url: Url, /, *, as_json: Json = False) -> Exit:
     """Bring the tables to the version that this build reads. A store that is not there is made.
 
     Parameters
@@ -33,11 +37,11 @@ def migrate(url: Url, /) -> None:
     url
         The store.
     """
-    finish(_migrate(url))
+    return finish(_migrate(url, as_json=as_json))
 
 
 @store.command
-def export(url: Url, file: Path | None = None) -> None:
+def export(url: Url, file: Path | None = None) -> Exit:
     """Write everything that is in a store as JSON lines, as it is at one moment.
 
     Parameters
@@ -47,11 +51,11 @@ def export(url: Url, file: Path | None = None) -> None:
     file
         Where to; without it, to the standard output.
     """
-    finish(_export(url, file))
+    return finish(_export(url, file))
 
 
 @store.command(name="import")
-def import_(url: Url, file: Path | None = None) -> None:
+def import_(url: Url, file: Path | None = None, *, as_json: Json = False) -> Exit:
     """Fill an empty store with what was exported, also from a store of another kind: all of it or nothing.
 
     Parameters
@@ -61,11 +65,18 @@ def import_(url: Url, file: Path | None = None) -> None:
     file
         What to read; without it, the standard input.
     """
-    finish(_import(url, file))
+    return finish(_import(url, file, as_json=as_json))
 
 
 @store.command
-def prune(url: Url, /, *, older_than: str, dry_run: bool = False) -> None:
+def prune(
+    url: Url,
+    /,
+    *,
+    older_than: str,
+    dry_run: Annotated[bool, Parameter(negative="")] = False,
+    as_json: Json = False,
+) -> Exit:
     """Delete conversations that nothing has happened in for a while. One with an open run is never deleted.
 
     Parameters
@@ -77,16 +88,18 @@ def prune(url: Url, /, *, older_than: str, dry_run: bool = False) -> None:
     dry_run
         Count them only.
     """
-    finish(_prune(url, _seconds(older_than), dry_run=dry_run))
+    return finish(_prune(url, _seconds(older_than), dry_run=dry_run, as_json=as_json))
 
 
-async def _migrate(url: str) -> bool:
+async def _migrate(url: str, *, as_json: bool) -> bool:
     found = named(url)
     before = await found.version()
     steps = await found.migrate()
     async with opened(url):  # a store of a newer build is refused here
         after = await found.version()
-    if not before:
+    if as_json:
+        write_json({"store": shown(url), "before": before, "version": after})
+    elif not before:
         print(f"{shown(url)}: set up with version {after}")
     elif not steps:
         print(f"{shown(url)}: version {after} already, nothing to do")
@@ -121,33 +134,42 @@ async def _export_to(found: Store, file: Path) -> int:
     return rows
 
 
-async def _import(url: str, file: Path | None) -> bool:
+async def _import(url: str, file: Path | None, *, as_json: bool) -> bool:
     if file is None:
-        return await _import_from(url, sys.stdin.buffer)
+        return await _import_from(url, sys.stdin.buffer, as_json=as_json)
     with file.open("rb") as lines:  # before the store: if there is no such file, none is made
-        return await _import_from(url, lines)
+        return await _import_from(url, lines, as_json=as_json)
 
 
-async def _import_from(url: str, lines: IO[bytes]) -> bool:
+async def _import_from(url: str, lines: IO[bytes], *, as_json: bool) -> bool:
     async with opened(url, new=True) as found:
         await load(found, lines)
         there = await found.summary()
-    print(f"{shown(url)}: {there.threads} threads, {sum(there.runs.values())} runs")
+    runs = sum(there.runs.values())
+    if as_json:
+        write_json({"store": shown(url), "threads": there.threads, "runs": runs})
+    else:
+        print(f"{shown(url)}: {there.threads} threads, {runs} runs")
     return True
 
 
-async def _prune(url: str, seconds: int, *, dry_run: bool) -> bool:
+async def _prune(url: str, seconds: int, *, dry_run: bool, as_json: bool) -> bool:
     async with opened(url) as found:
         before = await found.time() - seconds * 1000
-        if dry_run:
-            print(f"{await _idle(found, before)} threads would be deleted")
-            return True
-        gone = some = await found.prune(before, BATCH)
-        while some == BATCH:
-            some = await found.prune(before, BATCH)
-            gone += some
-    print(f"{gone} threads deleted")
+        gone = await (_idle(found, before) if dry_run else _pruned(found, before))
+    if as_json:
+        write_json({"store": shown(url), "threads": gone, "dry_run": dry_run})
+    else:
+        print(f"{gone} threads {'would be ' if dry_run else ''}deleted")
     return True
+
+
+async def _pruned(found: Store, before: int) -> int:
+    gone = some = await found.prune(before, BATCH)
+    while some == BATCH:
+        some = await found.prune(before, BATCH)
+        gone += some
+    return gone
 
 
 async def _idle(found: Store, before: int) -> int:
@@ -162,5 +184,5 @@ async def _idle(found: Store, before: int) -> int:
 def _seconds(text: str) -> int:
     number = re.fullmatch(r"(\d{1,9})([smhdw])", text)
     if number is None:
-        sys.exit(f"{text!r} is no age: 12h, 30d, 4w; the units are s, m, h, d and w")
+        raise InvalidInput(f"{text!r} is no age: 12h, 30d, 4w; the units are s, m, h, d and w")
     return int(number[1]) * SECONDS[number[2]]

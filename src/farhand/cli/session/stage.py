@@ -1,12 +1,10 @@
 """A person in the model's place at the terminal: sees the request, types the reply."""
 
-import asyncio
 from collections.abc import AsyncIterator
 
 from msgspec import DecodeError, json
-from rich.console import Console
-from rich.markup import escape
 
+from farhand.cli.session.person import Person
 from farhand.core.errors import ModelError
 from farhand.core.messages import AssistantMessage, ToolMessage, UserMessage
 from farhand.core.pieces import Piece
@@ -19,15 +17,16 @@ class PlayedByPerson:
 
     name = "manual"
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self, person: Person) -> None:
+        self._person = person
         self._manual = Manual()
 
     async def stream(self, request: Request) -> AsyncIterator[Piece]:
         """What the person types."""
-        self._show(request)
-        while not await self._take():
-            pass
+        async with self._person.asked():
+            self._show(request)
+            while not await self._take():
+                pass
         async for piece in self._manual.stream(request):
             yield piece
 
@@ -41,11 +40,11 @@ class PlayedByPerson:
             case AssistantMessage():
                 said = f"you: {last.text}"
         tools = ", ".join(f"/{tool.name}" for tool in request.tools) or "none"
-        self._console.print(f"[dim]── you are the model ── {escape(said)} ── tools: {tools}[/]", highlight=False)
+        self._person.say(f"── you are the model ── {said} ── tools: {tools}", "dim")
 
     async def _take(self) -> bool:
         try:
-            line = (await asyncio.to_thread(self._console.input, "[magenta]model>[/] ")).strip()
+            line = (await self._person.line("model> ", colour="magenta")).strip()
         except EOFError as error:
             raise ModelError("nobody plays the model any more") from error
         if not line.startswith("/"):
@@ -55,6 +54,6 @@ class PlayedByPerson:
         try:
             self._manual.call(name, json.decode(arguments or "{}"))
         except DecodeError as error:
-            self._console.print(f"[red]the arguments are not JSON: {error}[/]")
+            self._person.say(f"the arguments are not JSON: {error}", "red")
             return False
         return True

@@ -1,0 +1,239 @@
+"""A person at a terminal, or a file in the place of one: questions and answers, Ctrl-C, and an editor.
+
+Lines are read in the main thread, where the terminal's own editing works and a signal can take a question back.
+Everything else runs in an event loop in another thread.
+"""
+
+import asyncio
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Coroutine, Generator
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from types import FrameType
+from typing import Any, Final, TypeVar
+
+try:
+    import readline  # its mere presence makes lines editable
+    import termios
+except ImportError:  # a platform without them: lines can be typed all the same
+    readline = None
+    termios = None
+
+T = TypeVar("T")
+TAKE_BACK: Final = getattr(signal, "SIGUSR1", None)
+
+
+class Interrupted(Exception):
+    """Ctrl-C at a question."""
+
+
+class _TakenBack(Exception):
+    """Nobody wants to know any more."""
+
+
+class Terminal:
+    """Asks one question at a time."""
+
+    def __init__(self) -> None:
+        self.interactive = sys.stdin.isatty() and sys.stdout.isatty()
+        self.on_interrupt: Callable[[], None] = lambda: None
+        """Is called in the loop on Ctrl-C when there is no question."""
+        self.begun = ""
+        """What had been typed of the last question that was taken back or interrupted."""
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._reading = False
+        self._main = threading.main_thread()
+
+    # The main thread
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Do the work in an event loop, and answer its questions here until it is done."""
+        result: list[T] = []
+        failed: list[BaseException] = []
+
+        def loop() -> None:
+            try:
+                result.append(asyncio.run(self._with_loop(work)))
+            except BaseException as error:  # noqa: BLE001  raised again in the main thread
+                failed.append(error)
+            finally:
+                self._jobs.put(None)
+
+        with self._signals(), self._still():
+            thread = threading.Thread(target=loop, name="farhand-chat", daemon=True)
+            thread.start()
+            while (job := self._jobs.get()) is not None:
+                job()
+            thread.join()
+        if failed:
+            raise failed[0]
+        return result[0]
+
+    async def _with_loop(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        self._loop = asyncio.get_running_loop()
+        return await work()
+
+    @contextlib.contextmanager
+    def _signals(self) -> Generator[None]:
+        wanted: dict[int, Any] = {signal.SIGINT: self._interrupt, signal.SIGTERM: _leave}
+        if TAKE_BACK is not None:
+            wanted[TAKE_BACK] = self._take_back
+        before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self._reading:
+            self._remember()
+            raise Interrupted
+        if self._loop is not None:
+            _call(self._loop, self.on_interrupt)
+
+    def _take_back(self, number: int, frame: FrameType | None) -> None:
+        if self._reading:
+            self._remember()
+            raise _TakenBack
+
+    def _remember(self) -> None:
+        self.begun = readline.get_line_buffer() if readline is not None and self.interactive else ""
+
+    @contextlib.contextmanager
+    def _still(self) -> Generator[None]:
+        """What is typed between questions is not shown, so that it does not stand in the middle of an answer."""
+        if termios is None or not self.interactive:
+            yield
+            return
+        before = termios.tcgetattr(sys.stdin)
+        try:
+            self._echo(False)
+            yield
+        finally:
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+    def _echo(self, on: bool) -> None:
+        if termios is not None and self.interactive:
+            settings = termios.tcgetattr(sys.stdin)
+            settings[3] = settings[3] | termios.ECHO if on else settings[3] & ~termios.ECHO
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, settings)
+
+    def _read(self, prompt: str, text: str, fresh: bool) -> str:
+        if not self.interactive:
+            line = sys.stdin.readline()
+            if not line:
+                raise EOFError
+            return line.rstrip("\n")
+        if fresh and termios is not None:
+            termios.tcflush(sys.stdin, termios.TCIFLUSH)
+        self._echo(True)
+        with _begun(text):
+            try:
+                return input(prompt)
+            except BaseException:
+                print(flush=True)  # what comes next begins a line
+                raise
+            finally:
+                self._echo(False)
+
+    # The loop
+
+    async def ask(self, prompt: str, *, text: str = "", fresh: bool = False) -> str:
+        """A line. Raises `EOFError` at the end of the input and `Interrupted` on Ctrl-C; cancelling takes it back.
+
+        `text` is there already, to be changed. With `fresh`, what was typed before the question does not count.
+        """
+        return await self._in_main(lambda: self._read(prompt, text, fresh), taken_back=True)
+
+    async def edit(self, text: str, suffix: str = ".json") -> str:
+        """The text as the person leaves it in the editor that $VISUAL or $EDITOR names."""
+        return await self._in_main(lambda: _edited(text, suffix), taken_back=False)
+
+    @property
+    def editor(self) -> str:
+        """The person's editor; empty if none is known."""
+        return _editor() if self.interactive else ""
+
+    async def _in_main(self, work: Callable[[], T], *, taken_back: bool) -> T:
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[T] = loop.create_future()
+        wanted = True
+
+        def job() -> None:
+            try:
+                self._reading = taken_back  # first of all: whoever takes back looks at it last of all
+                if not wanted:
+                    raise _TakenBack
+                value = work()
+                self._reading = False
+            except (Exception, SystemExit) as error:  # noqa: BLE001  it goes to whoever has asked
+                self._reading = False
+                _call(loop, _fail, answer, error)
+            else:
+                _call(loop, _settle, answer, value)
+
+        self._jobs.put(job)
+        try:
+            return await asyncio.shield(answer)
+        except asyncio.CancelledError:
+            wanted = False
+            if self._reading and TAKE_BACK is not None and self._main.ident is not None:
+                signal.pthread_kill(self._main.ident, TAKE_BACK)
+                await asyncio.wait((answer,))
+            if answer.done():
+                answer.exception()
+            raise
+
+
+@contextlib.contextmanager
+def _begun(text: str) -> Generator[None]:
+    """A line that has begun already, where lines can be edited."""
+    if readline is None or not text:
+        yield
+        return
+    readline.set_startup_hook(partial(readline.insert_text, text))
+    try:
+        yield
+    finally:
+        readline.set_startup_hook(None)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    sys.exit(128 + number)  # through all that is to be put back
+
+
+def _call(loop: asyncio.AbstractEventLoop, function: Callable[..., Any], *given: Any) -> None:
+    with contextlib.suppress(RuntimeError):  # it is closed by now
+        loop.call_soon_threadsafe(function, *given)
+
+
+def _editor() -> str:
+    return os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
+
+
+def _edited(text: str, suffix: str) -> str:
+    with tempfile.TemporaryDirectory(prefix="farhand-") as folder:  # for nobody else's eyes
+        file = Path(folder) / f"arguments{suffix}"
+        file.write_text(text, encoding="utf-8")
+        subprocess.run([*shlex.split(_editor()), str(file)], check=True)  # noqa: S603  the person's own
+        return file.read_text(encoding="utf-8")
+
+
+def _settle(answer: "asyncio.Future[T]", value: T) -> None:
+    if not answer.done():
+        answer.set_result(value)
+
+
+def _fail(answer: "asyncio.Future[Any]", error: BaseException) -> None:
+    if not answer.done():
+        answer.set_exception(error)
