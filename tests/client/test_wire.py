@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from typing import Any, cast
 
 import httpx2
 import pytest
@@ -25,12 +26,18 @@ from tests.client.story import client_of
 async def answering(*answers: bytes) -> AsyncGenerator[str]:
     """A server that sends these bytes to whoever asks, one answer a connection, the last one again and again."""
     left = list(answers)
+    tasks: set[asyncio.Task[Any]] = set()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(left.pop(0) if len(left) > 1 else left[0])
-        await writer.drain()
-        writer.close()
+        tasks.add(cast("asyncio.Task[Any]", asyncio.current_task()))
+        with suppress(OSError, EOFError):
+            try:
+                await reader.readuntil(b"\r\n\r\n")
+                writer.write(left.pop(0) if len(left) > 1 else left[0])
+                await writer.drain()
+            finally:
+                writer.close()
+                await writer.wait_closed()
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     try:
@@ -38,6 +45,7 @@ async def answering(*answers: bytes) -> AsyncGenerator[str]:
             yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
         server.close()
+        await asyncio.gather(*tasks)
         await server.wait_closed()
 
 
@@ -170,3 +178,17 @@ async def test_a_client_of_ones_own_is_used_and_left_open() -> None:
             await client.server()
         assert not mine.is_closed
     assert seen == ["/v1/server"]
+
+
+async def test_a_header_that_cannot_be_sent_is_a_mistake_of_the_program_and_is_not_shown() -> None:
+    async with answering(http("200 OK")) as url, client_of(url, token={"a name": "secret"}) as client:
+        with pytest.raises(UsageError) as raised:
+            await client.server()
+    assert str(raised.value) == "the request cannot be sent: LocalProtocolError"
+
+
+async def test_a_refusal_that_breaks_off_is_a_connection_that_was_lost() -> None:
+    broken = b"HTTP/1.1 404 No\r\ncontent-length: 100\r\n\r\nonly this"
+    async with answering(broken, http("403 No")) as url, client_of(url) as client:
+        with pytest.raises(NotAllowed):
+            await client.thread("t").run("hi")

@@ -31,10 +31,6 @@ class Approvals:
         self._open: dict[str, asyncio.Task[None]] = {}
         self._deciding: set[str] = set()
 
-    def has(self, call_id: str) -> bool:
-        """Whether somebody is being asked about a call."""
-        return call_id in self._open
-
     def ask(self, call: Call[Any, Any], on_approval: OnApproval, after: After, failed: Failed) -> None:
         """Ask about a call. `failed` is told what the callback raises, `after` whether the call is decided."""
         if call.id not in self._open:

@@ -110,10 +110,6 @@ class Pool:
                 del self._aside[offer.record.id]
                 self.take(offer, hands)
 
-    def has(self, call_id: str) -> bool:
-        """Whether a call is worked on, or being answered."""
-        return call_id in self._works
-
     def withdraw(self, call_id: str, attempt: int | None = None, *, why: str = "ended") -> None:
         """Stop working on a call, or on one attempt of it: it has ended, or is somebody else's."""
         self._aside.pop(call_id, None)

@@ -33,6 +33,13 @@ class Provider:
 
     async def run(self) -> None:
         """Until it is cancelled, patience is at its end, or the server refuses."""
+        try:
+            await self._run()
+        except Exception as error:
+            await self._kit.toolbox.plugins.report(error, "providing tools")
+            raise
+
+    async def _run(self) -> None:
         kit = self._kit
         outage = Outage(self._patience, kit.wire.on_retry)
         loop = asyncio.get_running_loop()

@@ -15,13 +15,11 @@ from farhand.core.messages import AssistantMessage, CallRequest, Message, ToolMe
 from farhand.core.pieces import Usage
 from farhand.core.updates import (
     CallApproved,
-    CallAttended,
     CallClaimed,
     CallEnded,
     CallExecuting,
     CallReady,
     CallReleased,
-    CallUnattended,
     CallWaiting,
     ReplyEnded,
     RunEnded,
@@ -45,8 +43,6 @@ class Seen:
         self.waiting: frozenset[str] = frozenset()
         """Calls of others that nothing goes on without, while the run waits."""
         self.calls: dict[str, Record] = {}
-        self.unattended: set[str] = set()
-        """Calls for which the server has found no client."""
         self.ended = False
         self._said = list(said)
         self._replies: list[tuple[int, ReplyEnded]] = []
@@ -67,8 +63,6 @@ class Seen:
             CallApproved: self._call_approved,
             CallExecuting: self._call_executing,
             CallClaimed: self._call_claimed,
-            CallUnattended: self._call_unattended,
-            CallAttended: self._call_attended,
             CallReleased: self._call_released,
             CallEnded: self._call_ended,
             RunWaiting: self._run_waiting,
@@ -171,10 +165,7 @@ class Seen:
         self._change(update.call_id, state=update.state, arguments=update.arguments)
 
     def _call_executing(self, update: CallExecuting) -> None:
-        if update.call_id not in self.calls:
-            self.calls[update.call_id] = Record(
-                id=update.call_id, label="", tool=update.tool, turn=self._turn, created=update.at
-            )
+        self._expect(update)
         self._change(
             update.call_id,
             state=update.state,
@@ -187,14 +178,7 @@ class Seen:
         )
 
     def _call_claimed(self, update: CallClaimed) -> None:
-        self.unattended.discard(update.call_id)
         self._change(update.call_id, held_by=update.holder, attempt=update.attempt)
-
-    def _call_unattended(self, update: CallUnattended) -> None:
-        self.unattended.add(update.call_id)
-
-    def _call_attended(self, update: CallAttended) -> None:
-        self.unattended.discard(update.call_id)
 
     def _call_released(self, update: CallReleased) -> None:
         self._resumed(update.call_id)
@@ -202,11 +186,7 @@ class Seen:
 
     def _call_ended(self, update: CallEnded) -> None:
         self._resumed(update.call_id)
-        self.unattended.discard(update.call_id)
-        if update.call_id not in self.calls:
-            self.calls[update.call_id] = Record(
-                id=update.call_id, label="", tool=update.tool, turn=self._turn, created=update.at
-            )
+        self._expect(update)
         self._change(
             update.call_id,
             state=update.state,
@@ -235,6 +215,12 @@ class Seen:
         self.waiting = frozenset() if call_id is None else self.waiting - {call_id}
         if not self.waiting and not self.ended:
             self.status = "running"
+
+    def _expect(self, update: CallExecuting | CallEnded) -> None:
+        """A call that did not get as far as being ready, or of which it was not told."""
+        if update.call_id not in self.calls:
+            record = Record(id=update.call_id, label="", tool=update.tool, turn=self._turn, created=update.at)
+            self.calls[update.call_id] = record
 
     def _change(self, call_id: str, **fields: Any) -> None:
         known = self.calls.get(call_id)

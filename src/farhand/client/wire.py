@@ -117,12 +117,9 @@ class Wire:
             headers["content-type"] = "application/json"
             content = json.encode(body)
         params = None if query is None else {key: str(value) for key, value in to_builtins(query).items()}
-        try:
-            return self._http.build_request(
-                endpoint.method, f"{self.url}{path}", headers=headers, content=content, params=params
-            )
-        except (ValueError, httpx2.InvalidURL) as error:
-            raise UsageError(f"{endpoint.name} cannot be asked: {error}") from None
+        return self._http.build_request(
+            endpoint.method, f"{self.url}{path}", headers=headers, content=content, params=params
+        )
 
 
 class Streaming:
@@ -169,6 +166,8 @@ def checked_id(text: str) -> str:
 
 def fault(error: httpx2.HTTPError) -> FarhandError:
     """What it means that there is no answer."""
+    if isinstance(error, httpx2.LocalProtocolError | httpx2.UnsupportedProtocol):  # its text may hold a token
+        return UsageError(f"the request cannot be sent: {type(error).__name__}")
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     if isinstance(error, httpx2.TransportError):
         return ConnectionLost(text)
