@@ -1,6 +1,5 @@
 """The client for programs without an event loop: the same one, waited for."""
 
-import asyncio
 import inspect
 import threading
 from collections.abc import Generator
@@ -9,38 +8,14 @@ from typing import Any
 
 import pytest
 
-from farhand.asgi import App
 from farhand.client import BlockingClient, Client, Plugin, Stream, Thread
 from farhand.client.blocking import BlockingStream, BlockingThread, BlockingWatch
 from farhand.client.watch import Watch
 from farhand.core.errors import AnswerConflict, UnknownCall
 from farhand.core.updates import RunEnded, RunStarted
-from tests.client.story import ANN, QUICK, app_of, served_by
+from farhand.testing.server import serving
+from tests.client.story import ANN, QUICK, app_of
 from tests.client.test_pool import define
-
-
-@contextmanager
-def serving(app: App) -> Generator[str]:
-    """A server in a thread of its own."""
-    ready: list[str] = []
-    there, stop = threading.Event(), []
-
-    async def serve() -> None:
-        over = asyncio.Event()
-        stop.extend([asyncio.get_running_loop(), over])
-        async with served_by(app) as url:
-            ready.append(url)
-            there.set()
-            await over.wait()
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()))
-    thread.start()
-    assert there.wait(10)
-    try:
-        yield ready[0]
-    finally:
-        stop[0].call_soon_threadsafe(stop[1].set)
-        thread.join(10)
 
 
 @contextmanager

@@ -1,9 +1,11 @@
-"""A real server in the test's own event loop: on loopback, on a free port, gone when the test is."""
+"""A real server in the test's own event loop, or in a thread: on loopback, on a free port, gone when the test is."""
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncGenerator, Generator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager
 
 from farhand.asgi import App
 from farhand.asgi.serve import make_server
@@ -31,3 +33,32 @@ async def served(app: App) -> AsyncGenerator[str]:
         server.should_exit = True
         await serving
         listening.close()
+
+
+@contextmanager
+def serving(app: App) -> Generator[str]:
+    """The same for programs without an event loop: the server has a thread of its own."""
+    entered: Future[tuple[str, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+
+    async def serve() -> None:
+        over = asyncio.Event()
+        async with served(app) as url:
+            entered.set_result((url, asyncio.get_running_loop(), over))
+            await over.wait()
+
+    def work() -> None:
+        try:
+            asyncio.run(serve())
+        except BaseException as error:
+            if entered.done():
+                raise
+            entered.set_exception(error)
+
+    thread = threading.Thread(target=work, name="farhand-server")
+    thread.start()
+    url, loop, over = entered.result()
+    try:
+        yield url
+    finally:
+        loop.call_soon_threadsafe(over.set)
+        thread.join()
