@@ -402,15 +402,15 @@ async def test_a_tool_has_its_own_time_and_the_client_one_for_all() -> None:
         finally:
             stopped.append(f"{context.tool} {context.cancelled}")
 
-    script = [Turn("", Use("own", {}), Use("usual", {})), "ok"]
-    async with office(script=script, tools=(), tool_timeout=0.05) as client:
-        client.register({**define("own"), "timeout": 0.02, "effect": "pure"}, hang)
+    script = [Turn("", Use("pick", {}), Use("usual", {})), "ok"]
+    async with office(script=script, tool_timeout=0.05) as client:
+        client.implement(tool.define("pick", description="Pick.", timeout=0.02, effect="pure").client(hang))
         client.register(define("usual"), hang)
         heard = Heard(client, "timeout")
         result = await client.thread().run("hi")
     assert sorted(event.seconds for event in heard.events) == [0.02, 0.05]
     assert set(told(result)) == {
-        "Error: Client tool 'own' timed out after 0.02 s.",
+        "Error: Client tool 'pick' timed out after 0.02 s.",
         "Error: Client tool 'usual' timed out after 0.05 s. It may or may not have taken effect.",
     }
     assert len(stopped) == 2

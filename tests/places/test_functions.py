@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field
 from farhand import CallContext, ToolError
 from farhand.core.errors import UsageError
 from farhand.places.functions import Judge, Signature, bind, bind_signature, in_thread, is_async, takes_two
+from farhand.places.running import Accepted
 from farhand.places.values import codec
 
 WHO: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
@@ -287,3 +288,18 @@ async def test_what_a_function_gives_can_be_looked_at_before_it_is_written() -> 
     function = bind(lambda given: given["a"], OPEN, None)
     result = await function.begin({"a": 1}, None)
     assert (result, function.write(result)) == (1, (b"1", False))
+
+
+def test_what_a_function_gives_instead_of_a_result_is_not_in_its_schema() -> None:
+    def later() -> Accepted:
+        """Only begun."""
+        return Accepted()
+
+    def perhaps() -> int | str | Accepted:
+        """Now or later."""
+        return 1
+
+    assert Signature(later).output is None
+    output = Signature(perhaps).output
+    assert output is not None
+    assert json.decode(output.schema) == {"anyOf": [{"type": "integer"}, {"type": "string"}]}

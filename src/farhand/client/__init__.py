@@ -4,12 +4,13 @@
 """
 
 from farhand.client.blocking import BlockingClient
-from farhand.client.calls import Accepted, ClientCall
+from farhand.client.calls import ClientCall
 from farhand.client.client import Client
 from farhand.client.patience import Patience
 from farhand.client.result import RunResult
 from farhand.client.stream import Stream
 from farhand.client.thread import Thread
+from farhand.places.running import Accepted
 from farhand.plugins import NotMine, Plugin
 
 __all__ = [

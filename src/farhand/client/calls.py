@@ -15,12 +15,6 @@ from farhand.protocols.native import CallView
 from farhand.tool import Tool
 
 
-class Accepted(Struct, frozen=True):
-    """Return this from a tool's function to go on in the background: the run goes on, `client.report` says the rest."""
-
-    note: str = ""
-
-
 class ClientCall(Call[In, Out]):
     """A call that was taken up here. `on_tool_call` gets it, and so do the hooks of plugins."""
 

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from msgspec import Raw, Struct, json
 
-from farhand.client.calls import Accepted, ClientCall
+from farhand.client.calls import ClientCall
 from farhand.client.events import Events, MissingTool, Timeout, ToolStart, ToolValidationError
 from farhand.client.hands import Hands
 from farhand.core import reasons
@@ -18,6 +18,7 @@ from farhand.core.errors import ToolError
 from farhand.core.failure import Failure
 from farhand.core.messages import decode_parts
 from farhand.places.faults import hidden, said, shown, where
+from farhand.places.running import Accepted
 from farhand.places.values import dump, dump_result
 from farhand.plugins import PluginSet
 from farhand.plugins.plugin_set import is_not_mine

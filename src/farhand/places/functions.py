@@ -7,13 +7,13 @@ import inspect
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_type_hints
 
 from msgspec import Raw, json
 
 from farhand.core.errors import ToolError, UsageError
 from farhand.places.docstring import read_docstring
-from farhand.places.running import CallContext
+from farhand.places.running import Accepted, CallContext
 from farhand.places.values import Codec, codec, dump, dump_result, strip_titles, validated
 
 _EXACT = (str, int, bool)
@@ -40,7 +40,7 @@ class Signature:
                 raise UsageError(f"tool {self.name!r}: parameter {parameter.name!r} must be one that has a name")
             fields[parameter.name] = (hints.get(parameter.name, Any), parameter.default, described.get(parameter.name))
         self.input = _Arguments(self.name, fields)
-        returned = hints.get("return")
+        returned = _result_of(hints.get("return"))
         self.output = None if returned in _PLAIN_RESULTS or _is_part(returned) else codec(returned, output=True)
 
 
@@ -265,6 +265,16 @@ def _refusal(error: ValueError) -> str:
     if problems is None:
         return str(error)
     return "; ".join(f"Parameter {'.'.join(map(str, one['loc'])) or '(all)'}: {one['msg']}" for one in problems())
+
+
+def _result_of(kind: Any) -> Any:
+    """What a function returns as its tool's result: `Picture | Accepted` is a picture, sooner or later."""
+    if kind is Accepted:
+        return None
+    kinds: tuple[Any, ...] = get_args(kind)
+    if Accepted not in kinds:
+        return kind
+    return Union[tuple([each for each in kinds if each is not Accepted])]  # noqa: UP007  made of a list
 
 
 def _is_part(kind: Any) -> bool:

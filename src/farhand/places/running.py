@@ -1,7 +1,16 @@
-"""What a running tool may know and do besides its arguments."""
+"""What a running tool may know and do besides its arguments, and what it may give instead of a result."""
 
 from collections.abc import Callable
 from typing import Any
+
+from msgspec import Struct
+
+
+class Accepted(Struct, frozen=True):
+    """A client's function returns this to go on in the background; the run goes on, and `report` says how it ended."""
+
+    note: str = ""
+    """What the model is told meanwhile."""
 
 
 class CallContext:
