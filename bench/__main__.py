@@ -8,16 +8,18 @@ from typing import Any
 
 from bench import cases, machine, table
 from bench.durable import tables as durable_tables
-from bench.durable.session import Session
-from bench.environment import BARE, OURS, OURS_KEPT, System, peers
+from bench.durable.session import FULL, Session
+from bench.environment import BARE, OURS, OURS_KEPT, OURS_SERVED, System, peers
 from bench.passes import Pass, Results
+from bench.served import tables as served_tables
+from bench.served.session import ServedSession
 
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Farhand beside its peers, in one pass.")
     parser.add_argument("--quick", action="store_true", help="fewer repeats and two rounds")
     parser.add_argument("--rounds", type=int, help="how often each case is measured (default 3, quick 2)")
-    known_cases = f"{', '.join(cases.NAMES)}, or durable for the last three"
+    known_cases = f"{', '.join(cases.NAMES)}; durable and served for all of those"
     parser.add_argument("case", nargs="*", type=names(cases.NAMES), help=f"which to measure: {known_cases}")
     parser.add_argument("--only", type=names(cases.NAMES), metavar="CASE,…", help="the same, separated by commas")
     known = tuple(peer.key for peer in peers())
@@ -124,17 +126,48 @@ def measure_durable(session: Session, arguments: argparse.Namespace, record: Rec
     record.add("versions", session.versions())
 
 
+def measure_served(session: ServedSession, arguments: argparse.Namespace, record: Record) -> None:
+    """The same for what is asked over HTTP."""
+    quick = arguments.quick
+    rounds = arguments.rounds or (1 if quick else 2)
+    if "http" in arguments.only:
+        seconds = cases.TRIP_SECONDS_QUICK if quick else cases.TRIP_SECONDS
+        for clients, results in session.http(cases.AT_ONCE, seconds, rounds).items():
+            how = f"{seconds:.0f} s each, better of {rounds} rounds"
+            title = f"client-tool round trip over HTTP, {clients} at a time, ms ({how})"
+            show(title, served_tables.http(clients, results))
+            for row, result in results.items():
+                record.add("http", {"row": row.title, "clients": clients, **result})
+    if "streams" in arguments.only:
+        bursts, paced = (cases.BURSTS_QUICK, cases.PACED_QUICK) if quick else (cases.BURSTS, cases.PACED)
+        results = session.streams(bursts, paced, rounds)
+        show("updates over HTTP", served_tables.streams(results))
+        record.add("streams", results)
+    if "idle" in arguments.only:
+        result = session.idle(cases.IDLE_QUICK if quick else cases.IDLE)
+        show("streams that have nothing to say", served_tables.idle(result))
+        record.add("idle", result)
+    if "hostile" in arguments.only:
+        seconds = cases.HOSTILE_SECONDS_QUICK if quick else cases.HOSTILE_SECONDS
+        results = session.hostile(cases.HOSTILE, seconds)
+        show(f"round trips beside bad neighbours, ms ({seconds:.0f} s each)", served_tables.hostile(results))
+        record.add("hostile", results)
+    record.add("versions", session.versions())
+
+
 def main() -> None:
     arguments = options()
     chosen = [peer for peer in peers() if peer.key in arguments.peers and not arguments.no_peers]
     durable = set(arguments.only) & set(cases.DURABLE)
-    heart = set(arguments.only) - durable
+    served = set(arguments.only) & set(cases.SERVED)
+    heart = set(arguments.only) - durable - served
     systems = [BARE, OURS, *(peer for peer in chosen if not peer.stores)] if heart else []
     keepers = [OURS_KEPT, *(peer for peer in chosen if peer.stores)] if durable else []
+    servers = [OURS_SERVED, *(peer for peer in chosen if FULL in peer.stores)] if served else []
     record = Record(arguments.json)
     with machine.lock():
         before = machine.load()
-        introduce([*systems, *keepers], record)
+        introduce([*systems, *keepers, *servers], record)
         if heart:
             with closing(Pass(systems, with_workers=heart != {"import"})) as session:
                 record.add("versions", session.versions())
@@ -142,6 +175,9 @@ def main() -> None:
         if durable:
             with closing(Session(keepers)) as session:
                 measure_durable(session, arguments, record)
+        if served:
+            with closing(ServedSession(servers)) as session:
+                measure_served(session, arguments, record)
         after = machine.load()
     noisy = max(before, after) > machine.NOISY_LOAD
     print(f"\nload before {before:.2f}, after {after:.2f}" + (": NOISY, other work was running" if noisy else ""))

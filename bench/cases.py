@@ -40,6 +40,19 @@ REPLICAS_MS_BAR = 5.0
 PAUSED = 10_000
 GROWTH_MB_BAR, FIRST_REPLY_S_BAR = 10.0, 1.0
 
+AT_ONCE = (1, 10, 50)
+HTTP_MS_BAR, HTTP_PEER_BAR = 4.0, 2.0  # at 1; best peer that keeps its state ÷ ours, at least
+BURSTS, BURSTS_QUICK = {1: 100_000, 200: 1_000}, {1: 20_000, 200: 200}  # updates a stream, by streams at once
+BURST_BARS = {1: 60_000, 200: 40_000}
+PACED, PACED_QUICK = (200, 500), (200, 100)  # streams, and updates of each
+IDLE, IDLE_QUICK, IDLE_KB_BAR = 5_000, 1_000, 30.0
+HOSTILE = ("silent", "flood", "bombs", "unread", "slow", "all")
+HOSTILE_SECONDS, HOSTILE_SECONDS_QUICK = 15.0, 5.0
+HOSTILE_PATIENCE = 5.0  # seconds, of the server
+HOSTILE_BAR, HOSTILE_MB_BAR = 2.0, 10.0  # p99 beside ÷ alone, at most; growth while they are at it
+GOOD_CLIENTS, GOOD_PACE = 10, 0.2  # clients, and seconds between two round trips of each
+
 DURABLE = ("trips", "replicas", "paused")
-NAMES = ("turn", "pause", "stream", "duplicates", "definitions", "import", *DURABLE)
-GROUPS = {"durable": DURABLE}
+SERVED = ("http", "streams", "idle", "hostile")
+NAMES = ("turn", "pause", "stream", "duplicates", "definitions", "import", *DURABLE, *SERVED)
+GROUPS = {"durable": DURABLE, "served": SERVED}

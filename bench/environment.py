@@ -46,6 +46,13 @@ OURS_KEPT = System(
     stores=("SQLite FULL", "SQLite NORMAL", "PostgreSQL"),
     extra="[postgres]",
 )
+OURS_SERVED = System(
+    "farhand_served",
+    "Farhand",
+    ROOT / "bench/served/server.py",
+    stores=("SQLite FULL", "SQLite NORMAL", "memory"),
+    extra="[server]",
+)
 
 
 def peers() -> list[System]:

@@ -3,7 +3,7 @@
 Started as `python -I bench/worker.py <peer file>`. One JSON object a line: `{"case", "repeats", "warmups", "per"}` in,
 a summary in microseconds, or `{"error": …}`, out. A peer file has one `async def` without arguments per case, which
 asserts its own answer. A case that is a dict of such functions is measured part by part; `duplicates` returns counts.
-`trips` measures itself: it gets whatever else was asked, and returns its summary.
+What is named in `WHOLE` measures itself: it gets whatever else was asked, and returns its summary.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any
 
 Body = Callable[[], Awaitable[object]]
-WHOLE = ("duplicates", "trips")
+WHOLE = ("duplicates", "trips", "http", "burst", "paced", "idle", "others", "hostile")
 
 
 async def measure(body: Body, repeats: int, warmups: int, per: int) -> dict[str, float]:
