@@ -432,27 +432,38 @@ async def test_whoever_goes_while_its_claim_is_on_its_way_is_missed(stack: Async
 
 
 async def test_whoever_goes_before_its_claim_is_stored_is_missed_when_it_is(stack: AsyncExitStack) -> None:
+    """The claim is said to another process than the one that the client is connected to."""
+
     class Slow(MemoryStore):
-        go_on: asyncio.Event | None = None
+        asked, go_on = asyncio.Event(), asyncio.Event()
 
-        async def run_of(self, call: str) -> str | None:
-            if self.go_on is not None:
-                await self.go_on.wait()
-            return await super().run_of(call)
+        async def write(self, write: Any) -> bool:
+            self.asked.set()
+            await self.go_on.wait()
+            return await super().write(write)
 
-    store = Slow()
-    runner = await opened(stack, picking(), store)
-    tab = await runner.attach("tab", ["pick"], thread="t")
-    await runner.attach("phone", ["pick"], thread="t")
-    call = await begun(runner)
-    store.go_on = asyncio.Event()
-    claiming = asyncio.ensure_future(runner.claim(call.id, "tab"))
-    await asyncio.sleep(0)
+    rows = MemoryStore()
+    slow = Slow(rows)
+    here, there = await opened(stack, picking(), rows), await opened(stack, picking(), slow)
+    tab = await here.attach("tab", ["pick"], thread="t")
+    await here.attach("phone", ["pick"], thread="t")
+    call = await begun(here)
+    claiming = asyncio.ensure_future(there.claim(call.id, "tab"))
+    await slow.asked.wait()
     await tab.close()
-    store.go_on.set()
+    assert (await now(here, call)).grace is None, "there is another one"
+    slow.go_on.set()
     await claiming
-    await until(runner, CallUnattended)
-    assert runner._replica.presence._known == {("local", "phone"): 1}
+    await until(here, CallUnattended)
+
+
+async def test_whoever_takes_a_call_up_without_being_connected_is_not_missed(stack: AsyncExitStack) -> None:
+    runner = await opened(stack, picking())
+    tab = await runner.attach("tab", ["pick"], thread="t")
+    call = await begun(runner)
+    await runner.claim(call.id, "a script")
+    await tab.close()
+    assert (await now(runner, call)).grace is None
 
 
 async def test_a_client_that_goes_in_the_moment_of_a_dispatch_is_missed(stack: AsyncExitStack) -> None:

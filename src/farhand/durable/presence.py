@@ -7,7 +7,6 @@ there at that moment and not on what has happened, so that it can be looked at a
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
@@ -31,6 +30,8 @@ logger = logging.getLogger("farhand.durable")
 
 ORPHANS = 100
 """So many connections of dead processes are taken over at once."""
+DOUBT = 60.0
+"""Seconds in which a write that nobody knows of may yet arrive."""
 AGAIN = (0.05, 0.2, 0.5, 1.0)
 """Seconds between tries to reach a store that is away."""
 
@@ -54,9 +55,9 @@ class Presence:
         self._here: dict[tuple[str, str], list[Attachment]] = {}
         self._leaving: dict[str, ClientRow] = {}
         """Connections that have ended, until everything is seen to that they leave behind."""
+        self._doubted: dict[str, tuple[ClientRow, float]] = {}
+        """Those that came to nothing because the store was away, and until when it may yet come to know of them."""
         self._seeing: set[str] = set()
-        self._known: Counter[tuple[str, str]] = Counter()
-        """How many connections somebody's client has here, those that are leaving as well."""
         self._latest = 0
         self._sweeping = False
         self.retired = False
@@ -87,7 +88,6 @@ class Presence:
             return attachment  # somebody who only looks on
         await self._put(attachment, row)
         self._here.setdefault((principal, thread), []).append(attachment)
-        self._known[principal, client] += 1
         try:
             await self._come(attachment)
         except BaseException:
@@ -110,7 +110,8 @@ class Presence:
     async def _put(self, attachment: Attachment, row: ClientRow) -> None:
         try:
             await self._home.store.attach(row)
-        except BaseException:  # it may have arrived all the same
+        except BaseException:  # it may have arrived all the same, or may yet arrive
+            self._doubted[row.connection] = (row, asyncio.get_running_loop().time() + DOUBT)
             self._leave(row)
             raise
         if attachment.closed:
@@ -128,13 +129,8 @@ class Presence:
         place.remove(attachment)
         if not place:
             del self._here[row.principal, row.thread]
-        try:
-            if not self.retired:
-                await asyncio.wait((self._leave(row),))
-        finally:
-            self._known[row.principal, row.client] -= 1
-            if not self._known[row.principal, row.client]:
-                del self._known[row.principal, row.client]
+        if not self.retired:
+            await asyncio.wait((self._leave(row),))
 
     def _leave(self, row: ClientRow) -> "asyncio.Task[None]":
         self._leaving[row.connection] = row
@@ -146,17 +142,22 @@ class Presence:
 
     # Who is there
 
-    def knows(self, principal: str, client: str) -> bool:
-        """Whether a client is connected to this process, or was a moment ago."""
-        return self._known[principal, client] > 0
+    def _at(self, principal: str, thread: str) -> list[Attachment]:
+        """Who is connected to this process for a thread, providers too."""
+        return [*self._here.get((principal, thread), ()), *self._here.get((principal, ""), ())]
+
+    async def knows(self, principal: str, thread: str, client: str) -> bool:
+        """Whether a client is connected anywhere."""
+        if any(attachment.client == client for attachment in self._at(principal, thread)):
+            return True
+        return any(row.client == client for row in await self._home.store.clients(principal, thread))
 
     def is_here(self, thread: str, run: Run, call: Call) -> bool:
         """Whether a client that is connected to this process runs a call, and will be missed when it goes."""
         worker = self._home.worker
         return any(
             attachment.row.worker == worker and serves(attachment.row, call, run.target)
-            for place in ((run.principal, thread), (run.principal, ""))
-            for attachment in self._here.get(place, ())
+            for attachment in self._at(run.principal, thread)
         )
 
     async def providers(self, principal: str) -> list[ClientRow]:
@@ -183,11 +184,8 @@ class Presence:
                 return
 
     def look_after(self, run: str, principal: str, thread: str, call: str, client: str) -> None:
-        """A client that was known has taken a call up; it may have gone meanwhile, and nobody would miss it."""
-        here = (
-            attachment for place in ((principal, thread), (principal, "")) for attachment in self._here.get(place, ())
-        )
-        if not any(attachment.client == client for attachment in here):
+        """A client that was there has taken a call up; it may have gone meanwhile, and nobody would miss it."""
+        if not any(attachment.client == client for attachment in self._at(principal, thread)):
             self._home.errands.run(self.look_for(run, principal, thread, call))
 
     async def look(self, run: str, principal: str, thread: str, about: Callable[[Call], bool]) -> None:
@@ -245,6 +243,9 @@ class Presence:
             for attachment in [attachment for place in self._here.values() for attachment in place]:
                 if attachment.row.worker != self._home.worker:  # it was taken for dead meanwhile
                     await self._come(attachment)
+            now = asyncio.get_running_loop().time()
+            self._doubted = {name: doubt for name, doubt in self._doubted.items() if doubt[1] > now}
+            self._leaving.update((name, row) for name, (row, _) in self._doubted.items())
             taken = ORPHANS
             while taken == ORPHANS and self._home.worker:
                 rows = await self._home.store.orphans(self._home.worker, ORPHANS)
@@ -273,7 +274,7 @@ class Presence:
                 await store.attach(structs.replace(row, closing=True, worker=""))
             else:
                 await store.detach(connection)
-            del self._leaving[connection]
+            self._leaving.pop(connection, None)
         except StoreError as error:
             logger.warning("a client went and nobody could be told (%s); trying again", type(error).__name__)
         finally:

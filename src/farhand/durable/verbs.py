@@ -17,14 +17,14 @@ from farhand.core.presence import is_with_clients
 from farhand.core.run import Run
 from farhand.core.step import step
 from farhand.core.updates import CallProgress
-from farhand.durable.names import LOCAL, thread_key
+from farhand.durable.names import LOCAL
 from farhand.durable.record import Revived
 from farhand.durable.replica import Decide, Replica
 from farhand.durable.standing import Claimed
 from farhand.places.values import dump, dump_result
 from farhand.runner.decision import Approve, Deny, decision, remembered
 from farhand.runner.live import Receipt
-from farhand.stores.base import Store
+from farhand.stores.base import CallRow, Store
 from farhand.stores.presence import ProgressRow
 
 
@@ -106,21 +106,20 @@ class Verbs(ABC):
     async def claim(self, call_id: str, client: str, *, principal: str = LOCAL) -> Claimed:
         """One of several clients takes a call up; the others see that it is taken."""
         presence = self._replica.presence
-        was_here = presence.knows(principal, client)
+        row, _ = await self._standing(call_id, principal)
+        was_there = await presence.knows(principal, row.thread, client)
         taken: list[Run] = []
 
-        def say(run: Run, who: str, call_id: str, *, at: int) -> Event | None:
-            event = answers.claim(run, who, call_id, client, at=at)
+        def decide(run: Run, now: int) -> Sequence[Event | None]:
+            event = answers.claim(run, principal, call_id, client, at=now)
             taken[:] = [run]
-            return event
+            return [event]
 
-        receipt = await self._say(call_id, principal, say)
+        [repeated] = await self._say_of(row.run, principal, decide)
         run, call = taken[0], taken[0].calls[call_id]
-        if was_here and run.attended:
-            presence.look_after(run.id, principal, thread_key(principal, run.thread), call_id, client)
-        return Claimed(
-            call_id, receipt.repeated, attempt=call.attempt, arguments=call.arguments, deadline=call.deadline
-        )
+        if was_there and run.attended:
+            presence.look_after(run.id, principal, row.thread, call_id, client)
+        return Claimed(call_id, repeated, attempt=call.attempt, arguments=call.arguments, deadline=call.deadline)
 
     async def progress(
         self,
@@ -135,10 +134,7 @@ class Verbs(ABC):
         """How far a client is with its call, for whoever watches. It is refused where an answer would be."""
         raw = dump(value)
         said = json.decode(raw)
-        found = await self.store.standing(call_id)
-        if found is None or found[0].principal != principal:
-            raise UnknownCall("there is no such call")
-        row, seq = found
+        row, seq = await self._standing(call_id, principal)
         if len(raw) + len(name) > answers.REASON_BYTES or not _is_open_to(row.record, attempt, client):
             revived = await self._read(call_id, principal)
             answers.progress(revived.run, principal, call_id, [name, said], attempt=attempt, client=client)
@@ -251,6 +247,13 @@ class Verbs(ABC):
         stored = await self.store.load(run)
         if stored is None or stored.run.principal != principal:
             raise UnknownCall(unknown) from None
+
+    async def _standing(self, call_id: str, principal: str) -> tuple[CallRow, int]:
+        """A call's row, for its owner, and the number of its run's last update."""
+        found = await self.store.standing(call_id)
+        if found is None or found[0].principal != principal:
+            raise UnknownCall("there is no such call")
+        return found
 
     async def _run_of(self, call_id: str) -> str:
         run = await self.store.run_of(call_id)

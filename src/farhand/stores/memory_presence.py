@@ -50,8 +50,12 @@ class MemoryPresence(ABC):
         return sorted(found, key=_age)
 
     async def orphans(self, worker: str, limit: int) -> Sequence[ClientRow]:
-        """Connections whose worker is gone."""
-        lost = [row for row in self._there.clients.values() if row.worker not in self._there.workers]
+        """Connections whose worker is gone, or sees to them."""
+        lost = [
+            row
+            for row in self._there.clients.values()
+            if row.worker not in self._there.workers or (row.closing and row.worker == worker)
+        ]
         lost.sort(key=_age)
         taken = [structs.replace(row, worker=worker, closing=True) for row in lost[:limit]]
         self._there.clients.update((row.connection, row) for row in taken)

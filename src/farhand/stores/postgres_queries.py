@@ -61,6 +61,7 @@ STANDING = _sql("""
 select row({c.CallRow})::farhand.call_1 as call, r.seq
 from farhand.calls c join farhand.runs r on r.id = c.run where c.id = $1
 """)
+AWAITED = "select count(*) from farhand.calls where awaited"
 WAITING = _sql("select {CallRow} from farhand.calls where awaited and principal = $1 order by number limit $2")
 # Whatever waits in a thread belongs to its open run.
 WAITING_IN = _sql("""
@@ -171,7 +172,7 @@ with lost as (
     where worker = any(array(
         select distinct c.worker from farhand.clients c
         where not exists (select from farhand.workers w where w.id = c.worker)
-    ))
+    )) or (closing and worker = $1)
     order by since, connection limit $2 for no key update skip locked
 )
 update farhand.clients c set worker = $1, closing = true from lost where c.connection = lost.connection

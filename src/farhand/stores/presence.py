@@ -58,7 +58,10 @@ class PresenceStore(Protocol):
         ...
 
     async def orphans(self, worker: str, limit: int) -> Sequence[ClientRow]:
-        """Connections whose worker is gone. They are closing from now on, and the worker's that is given."""
+        """Connections whose worker is gone: they are closing from now on, and the worker's that is given.
+
+        With them come those of his that are closing already, so that none is forgotten whose reply was lost.
+        """
         ...
 
     async def tell(self, row: ProgressRow) -> None:

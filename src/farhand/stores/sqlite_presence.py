@@ -40,7 +40,7 @@ class SqlitePresence(ABC):
 
     async def orphans(self, worker: str, limit: int) -> Sequence[ClientRow]:
         """Connections whose worker is gone; most of the time there are none, and nothing is written."""
-        if not self._all(sql.ORPHANS, (1,)):
+        if not self._all(sql.ORPHANS, (worker, 1)):
             return []
         return await self._ask(_orphans, (worker, limit))
 
@@ -63,7 +63,7 @@ def _detach(cursor: Cursor, rung: Rung, connection: str) -> None:
 
 def _orphans(cursor: Cursor, rung: Rung, asked: tuple[str, int]) -> list[ClientRow]:
     worker, limit = asked
-    lost = [_read_client(found) for found in cursor.execute(sql.ORPHANS, (limit,)).fetchall()]
+    lost = [_read_client(found) for found in cursor.execute(sql.ORPHANS, (worker, limit)).fetchall()]
     taken = [msgspec.structs.replace(row, worker=worker, closing=True) for row in lost]
     cursor.executemany(sql.ATTACH, map(_client, taken))
     return taken

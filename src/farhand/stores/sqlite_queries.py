@@ -87,6 +87,7 @@ WAITING = """
 SELECT id, run, thread, principal, tool, state, awaited, record, updated
 FROM calls WHERE principal = ?1 AND awaited = 1 ORDER BY updated, id LIMIT ?2
 """
+AWAITED = "SELECT count(*) FROM calls WHERE awaited = 1"
 HOLDINGS = """
 SELECT (SELECT count(*) FROM threads WHERE owner = ?1),
        (SELECT count(*) FROM threads WHERE owner = ?1 AND run <> ''),
@@ -150,7 +151,8 @@ ORDER BY since, connection
 """
 ORPHANS = """
 SELECT connection, client, principal, thread, worker, offers, tools, closing, since
-FROM clients WHERE worker NOT IN (SELECT id FROM workers) ORDER BY since, connection LIMIT ?
+FROM clients WHERE worker NOT IN (SELECT id FROM workers) OR (worker = ?1 AND closing = 1)
+ORDER BY since, connection LIMIT ?2
 """
 OPEN_CALL = "SELECT thread, run FROM calls WHERE id = ? AND length(record) > 0"
 TELL = "INSERT OR REPLACE INTO progress (call, run, name, value, at) VALUES (?, ?, ?, ?, ?)"
