@@ -1,11 +1,13 @@
 """Planted bugs: each takes one thing away that a promise rests on. A proof that does not find them proves nothing.
 
 A bug is a context manager that changes one place of the program, and changes it back; some also bring a store that is
-wrong. None of this can be switched on in the program itself.
+wrong. None of this can be switched on in the program itself. `python -m proofs.bugs` plants them all.
 """
 
 import asyncio
+import logging
 import re
+import sys
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, NamedTuple
@@ -26,7 +28,8 @@ from farhand.durable.replica import Replica
 from farhand.runner.driver import Driver
 from farhand.stores.base import Claim, Write
 from farhand.stores.memory import MemoryStore
-from proofs.world import tell
+from proofs.crash_points import die_everywhere
+from proofs.world import search, tell
 
 Bug = Callable[[], AbstractContextManager[MemoryStore]]
 
@@ -331,3 +334,31 @@ def find(bug: str) -> tuple[int, str] | None:
             if re.search(seen_as, problem):
                 return seed + 1, problem
     return None
+
+
+def main() -> int:
+    """Plant them all, one at a time; the program without any has to survive the same stories."""
+    logging.getLogger("farhand").setLevel(logging.CRITICAL)
+    missed, longest = 0, 0
+    for bug in BUGS:
+        found = find(bug)
+        missed += found is None
+        longest = max(longest, 0 if found is None else found[0])
+        told = f"NOT FOUND in {BUDGET} stories" if found is None else f"story {found[0]:>4}: {found[1][:80]}"
+        sys.stdout.write(f"{bug:<32} {told}\n")
+    _, broken = search(range(longest))
+    if broken is not None:
+        sys.stdout.write(f"without any bug, story {broken.seed} has problems: {broken.problems}\n")
+    for bug in IN_A_CRASH:
+        with BUGS[bug].plant():
+            survived = die_everywhere("memory")
+        died = sum(len(found.broken) for found in survived.values())
+        missed += not died
+        sys.stdout.write(f"{bug:<32} {f'{died} crash points not survived' if died else 'SURVIVED every crash point'}\n")
+    planted = len(BUGS) + len(IN_A_CRASH)
+    sys.stdout.write(f"{planted - missed} of {planted} planted bugs found\n")
+    return int(missed > 0 or broken is not None)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

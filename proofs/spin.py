@@ -206,7 +206,9 @@ def main() -> int:
         ):
             sys.stdout.write(f"{title}\n")
             verdicts = run_all(checks, lambda verdict, clean=clean: _tell(_line(verdict, clean=clean)))
-            good = good and all(_is_good(verdict, clean=clean) for verdict in verdicts)
+            held = sum(_is_good(verdict, clean=clean) for verdict in verdicts)
+            good = good and held == len(verdicts)
+            _tell(f"{held} of {len(verdicts)} as they should be: {title.lower()}\n")
     except CheckFailed as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -1,6 +1,6 @@
 """Workers are killed and frozen while they run, answer and are answered: nothing accepted is lost, nothing runs twice.
 
-The short form of `python -m proofs.soak`; it also has to find each of the faults of `proofs.soak_bugs`.
+The short forms of `python -m proofs.soak` and `python -m proofs.soak_planted`.
 """
 
 from collections.abc import Callable
@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from proofs.soak import Settings, soak
+from proofs.soak_bugs import BUGS
+from proofs.soak_planted import PLANTED, find
 from tests.stores.postgres import PostgresServer
 
 KILLS = 15
@@ -34,22 +36,10 @@ async def test_no_promise_is_broken_when_workers_on_one_server_are_killed(
     record_property("soak, PostgreSQL", report.short())
 
 
-@pytest.mark.parametrize(
-    ("bug", "freezes", "found"),
-    [
-        ("acknowledge-early", 0.0, "was accepted 2 times"),
-        ("dispatch-again", 0.0, "once entered twice"),
-        ("forget-epoch", 0.7, "once entered twice"),
-    ],
-)
-async def test_a_planted_fault_is_found(tmp_path: Path, bug: str, freezes: float, found: str) -> None:
-    for seed in range(5):
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        settings = Settings(
-            cycles=8, store=f"sqlite:{folder}/runs.db", folder=folder, seed=seed, freezes=freezes, bug=bug
-        )
-        report = await soak(settings)
-        if any(found in broken for broken in report.broken):
-            return
-    pytest.fail(f"{bug} was not found")
+@pytest.mark.parametrize("bug", PLANTED)
+async def test_a_planted_fault_is_found(tmp_path: Path, bug: str) -> None:
+    assert await find(bug, tmp_path)
+
+
+def test_every_fault_that_can_be_planted_has_to_be_found() -> None:
+    assert set(PLANTED) == set(BUGS)
