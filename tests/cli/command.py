@@ -80,10 +80,10 @@ class Served:
 
 
 @contextmanager
-def serving(*words: str | Path, folder: Path | None = None, **variables: str) -> Generator[Served]:
-    """`farhand serve …` or `farhand demo …` at a free port, ready."""
+def serving(*words: str | Path, port: int = 0, folder: Path | None = None, **variables: str) -> Generator[Served]:
+    """`farhand serve …` or `farhand demo …` at a port, or any free one, ready."""
     process = subprocess.Popen(
-        [str(COMMAND), *map(str, words), "--port", "0", "--json"],
+        [str(COMMAND), *map(str, words), "--port", str(port), "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",

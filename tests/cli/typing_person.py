@@ -15,6 +15,7 @@ from time import monotonic
 
 COMMAND = Path(sys.executable).parent / "farhand"
 PATIENCE = 20.0
+PIECES = re.compile(r"(\x1b\[[0-9;?]*[A-Za-z]|[\r\n\b])|([^\x1b\r\n\b]+)")
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|\x1b[=>]|\r")
 
 
@@ -31,6 +32,24 @@ class Typist:
     def shown(self) -> str:
         """Everything so far, without what moves the cursor and colours."""
         return CODES.sub("", self.raw)
+
+    @property
+    def screen(self) -> list[str]:
+        """The lines as they stand there now, those that have scrolled away included."""
+        lines, row, column = [""], 0, 0
+        for code, text in PIECES.findall(self.raw):
+            if code in {"\r", "\n", "\b"}:
+                row += code == "\n"
+                column = {"\r": 0, "\n": column, "\b": column - 1}[code]
+                lines += [""] * (row + 1 - len(lines))
+            elif code.endswith("A"):
+                row -= int(code[2:-1] or 1)
+            elif code.endswith("K"):
+                lines[row] = "" if code == "\x1b[2K" else lines[row][:column]
+            elif text:
+                lines[row] = lines[row].ljust(column)[:column] + text + lines[row][column + len(text) :]
+                column += len(text)
+        return [line.rstrip() for line in lines]
 
     def see(self, *texts: str) -> str:
         """Wait for each text, in this order, behind what was waited for before. Gives what was shown until then."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 from farhand.cli.exits import Exit
 from farhand.cli.objects import is_url, load_plugin, load_tools
 from farhand.cli.options import Login
-from farhand.cli.remote import address
+from farhand.cli.remote import address, reached
 from farhand.cli.session.display import Lines
 from farhand.cli.session.person import Person
 from farhand.cli.session.screen import display_for
@@ -66,6 +66,8 @@ async def _chat(wanted: Wanted, person: Person, story: Story) -> Exit:
 async def _server(wanted: Wanted, person: Person) -> AsyncGenerator[tuple[str, str]]:
     if is_url(wanted.where):
         there = address(wanted.where, wanted.login)
+        async with reached(wanted.where, wanted.login) as client:
+            await client.server()  # who cannot be reached at first is not waited for
         yield there.url, there.token
         return
     from farhand.cli.session.here import served  # needs the extra `server`, which servers elsewhere do not

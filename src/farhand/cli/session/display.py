@@ -8,7 +8,7 @@ from msgspec import json
 
 from farhand.cli.printable import printable
 from farhand.cli.session import cards
-from farhand.cli.session.story import Moved, Note, Over, Paragraph, Story, Told, Words
+from farhand.cli.session.story import Card, Moved, Note, Over, Paragraph, Story, Told, Words
 from farhand.core.call import CallState
 from farhand.core.updates import Update
 
@@ -104,9 +104,11 @@ class Lines:
             self._in_text = False
 
 
-def _elsewhere(card: object, before: object) -> bool:
-    names = ("state", "attempt", "holder", "until")
-    return any(getattr(card, name) != getattr(before, name) for name in names)
+def _elsewhere(card: Card, before: Card) -> bool:
+    """Whether a call that is with its place is so in another way than before."""
+    begun = (card.state, card.attempt) != (before.state, before.attempt)
+    taken = bool(card.holder) and card.holder != before.holder
+    return begun or taken or (card.until is not None and before.until is None)
 
 
 class JsonLines:

@@ -1,7 +1,8 @@
 """What a run asks the person: whether a call may run, and the result of one that nobody else is there to run."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET, DecodeError, UnsetType, json
@@ -42,11 +43,11 @@ class Questions:
         """An update that the story knows already."""
         match update:
             case CallWaiting(call_id=call_id, arguments_hash=shown):
-                self._ask(call_id, self._decision(call_id, shown))
+                self._ask(call_id, partial(self._decision, call_id, shown))
             case CallExecuting(call_id=call_id, place=Place.CLIENT, tool=tool) if not self._runs(tool):
-                self._ask(call_id, self._result(call_id, ALONE))
+                self._ask(call_id, partial(self._result, call_id, ALONE))
             case CallUnattended(call_id=call_id) if not self._runs(self._card(call_id).tool):
-                self._ask(call_id, self._result(call_id, 0))
+                self._ask(call_id, partial(self._result, call_id, 0))
             case _:
                 call_id = getattr(update, "call_id", "")
                 if call_id in self._open and not self._is_open(call_id) and call_id not in self._settling:
@@ -56,9 +57,9 @@ class Questions:
         """The same for calls that waited before: `shown` gives the hash of what a person has to decide about."""
         for card in cards:
             if card.state is CallState.APPROVAL_REQUESTED:
-                self._ask(card.call_id, self._decision(card.call_id, shown(card.call_id)))
+                self._ask(card.call_id, partial(self._decision, card.call_id, shown(card.call_id)))
             elif card.state is CallState.EXECUTING and card.place is Place.CLIENT and not self._runs(card.tool):
-                self._ask(card.call_id, self._result(card.call_id, ALONE))
+                self._ask(card.call_id, partial(self._result, card.call_id, ALONE))
 
     async def close(self) -> None:
         """Take back what is open."""
@@ -71,15 +72,15 @@ class Questions:
 
     # How one is asked
 
-    def _ask(self, call_id: str, question: Coroutine[Any, Any, None]) -> None:
+    def _ask(self, call_id: str, question: Callable[[], Awaitable[None]]) -> None:
         earlier = self._open.pop(call_id, None)
         if earlier is not None:
             earlier.cancel()
         self._open[call_id] = asyncio.ensure_future(self._asking(question))
 
-    async def _asking(self, question: Coroutine[Any, Any, None]) -> None:
+    async def _asking(self, question: Callable[[], Awaitable[None]]) -> None:
         try:
-            await question
+            await question()
         except FarhandError as error:
             self._person.say(str(error), "red")
         except Interrupted:

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
+from farhand.core.errors import UnknownCall
+
 if TYPE_CHECKING:
     from farhand.cli.session.talk import Talk
 
@@ -68,7 +70,11 @@ class Slash:
             self._say(f"{run.id}  {run.thread_id}  {run.state}")
 
     async def _cancel(self, _: str) -> None:
-        self._say("called off" if await self._talk.thread.cancel() else "no run is open here")
+        try:
+            done = await self._talk.thread.cancel()
+        except UnknownCall:  # nothing has been said in it yet
+            done = False
+        self._say("called off" if done else "no run is open here")
 
     async def _quit(self, _: str) -> None:
         self._talk.leave()

@@ -44,7 +44,7 @@ class Talk:
         self._questions.interrupted = self.interrupt
         self._questions.left = self.leave
         person.terminal.on_interrupt = self.interrupt
-        client.on("auto_retry", lambda event: person.say(f"no connection: {event.error}; trying again", "yellow"))
+        client.on("auto_retry", self._retried)
         client.on("reconnected", lambda _: person.say("connected again", "green"))
 
     def runs(self, tool: str) -> bool:
@@ -156,6 +156,10 @@ class Talk:
         else:
             await self.say(line[1:] if line.startswith("//") else line)
 
+    def _retried(self, event: Any) -> None:
+        if event.attempt == 1:
+            self.person.say(f"no connection: {event.error}; trying again", "yellow")
+
     # Where things stood
 
     async def _look_back(self) -> None:
@@ -164,15 +168,22 @@ class Talk:
             state = await self.thread.state()
         except UnknownCall:
             return
-        if not state.run_id:
-            return
-        self.person.say("a run is open here", "dim")
-        view = await self.client.get_run(state.run_id)
+        if state.run_id:
+            self.person.say("a run is open here", "dim")
+            # Not before it is followed: an answer may end the run, and then its last words would be missed.
+            forget = self.client.on("stream_start", lambda _: self._take_up(state.run_id))
+            try:
+                await self.go_on()
+            finally:
+                forget()
+
+    async def _take_up(self, run_id: str) -> None:
+        """What waits in a run already."""
+        view = await self.client.get_run(run_id)
         self._story.run_id = view.id
         self._story.cards = {call.id: _card(call) for call in view.calls}
         shown = {call.id: call.arguments_hash for call in view.calls}
         self._questions.take_up(list(self._story.open_cards), lambda call_id: shown.get(call_id, ""))
-        await self.go_on()
 
     def _exit(self, *, lasting: bool) -> Exit:
         """A person who leaves has had what was wanted; a script wants to know how the last run ended."""
