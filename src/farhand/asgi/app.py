@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -15,14 +16,20 @@ from farhand.asgi.access.gate import Gate
 from farhand.asgi.access.loopback import Loopback
 from farhand.asgi.access.origins import Origins
 from farhand.asgi.access.quota import Quota, Quotas
+from farhand.asgi.board import Board
 from farhand.asgi.bodies import MAX_BODY
 from farhand.asgi.desk import ClientTools, Desk
 from farhand.asgi.door import Door
+from farhand.asgi.sighting import Sightings
 from farhand.asgi.socket import Socket
 from farhand.asgi.streams import HEARTBEAT, STUCK, Streams
 from farhand.durable import Runner, Timing
 from farhand.protocols.native import PREFIX
+from farhand.runner.observer import Observer, Onlookers
 from farhand.stores.base import Store
+from farhand.telemetry.access_log import AccessLog
+from farhand.telemetry.metrics import Metrics
+from farhand.telemetry.subject import Subjects
 
 
 class App:
@@ -43,15 +50,24 @@ class App:
         max_body: int = MAX_BODY,
         heartbeat: float = HEARTBEAT,
         stuck: float = STUCK,
+        observers: Sequence[Observer] = (),
     ) -> None:
         self.runner = runner
+        self.metrics = Metrics(version("farhand"))
+        observers = (Subjects(), *observers, self.metrics, AccessLog())
+        runner.observe(*observers)
+        onlookers = Onlookers(observers)
         self.authenticate = authenticate
         self.streams = Streams(heartbeat, stuck)
         self.quotas = Quotas(quota or Quota(), runner.now)
-        self.desk = Desk(runner, self.quotas, version=version("farhand"), client_tools=client_tools)
-        self.door = Door(self.desk, Gate(authenticate), self.quotas, self.streams, max_body=max_body)
+        board = partial(Board, runner, self.metrics, self.streams)
+        self.desk = Desk(runner, self.quotas, board, version=version("farhand"), client_tools=client_tools)
+        self.door = Door(
+            self.desk, Gate(authenticate), self.quotas, self.streams, onlookers=onlookers, max_body=max_body
+        )
         routes = [Mount(PREFIX, Socket(self.door))]
-        self._app = Origins(Starlette(routes=routes, lifespan=lambda _: self.lifespan()), hosts=hosts, origins=origins)
+        app = Starlette(routes=routes, lifespan=lambda _: self.lifespan())
+        self._app = Sightings(Origins(app, hosts=hosts, origins=origins), onlookers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection."""
@@ -84,6 +100,7 @@ def create_app(
     max_body: int = MAX_BODY,
     heartbeat: float = HEARTBEAT,
     stuck: float = STUCK,
+    observers: Sequence[Observer] = (),
 ) -> App:
     """An application for agents. Without `authenticate` only this machine is let in, with a token that is made up."""
     return App(
@@ -96,4 +113,5 @@ def create_app(
         max_body=max_body,
         heartbeat=heartbeat,
         stuck=stuck,
+        observers=observers,
     )

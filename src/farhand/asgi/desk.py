@@ -11,6 +11,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from farhand.asgi.access.principal import Principal, authorise
 from farhand.asgi.access.quota import Quotas
+from farhand.asgi.board import Board
 from farhand.asgi.routes import checked_id
 from farhand.asgi.streams import Batches, Encoder
 from farhand.asgi.views import call_view, row_view, run_view
@@ -53,9 +54,18 @@ Answer: TypeAlias = Callable[[Asked], Awaitable[Any]]
 class Desk:
     """Answers what a principal asks, from a runner."""
 
-    def __init__(self, runner: Runner, quotas: Quotas, *, version: str, client_tools: ClientTools = "accept") -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        quotas: Quotas,
+        board: Callable[[Encoder], Board],
+        *,
+        version: str,
+        client_tools: ClientTools = "accept",
+    ) -> None:
         self.runner = runner
         self.encoder = Encoder()
+        self.board = board(self.encoder)
         self.draining = False
         self._quotas = quotas
         self._client_tools = client_tools
@@ -79,6 +89,8 @@ class Desk:
             "forget-decisions": self._forget_decisions,
             "list-tools": self._list_tools,
             "get-server": self._get_server,
+            "get-status": self._get_status,
+            "get-metrics": self._get_metrics,
             "is-alive": self._is_alive,
             "is-ready": self._is_ready,
         }
@@ -359,6 +371,12 @@ class Desk:
             principal=asked.who.id,
             scopes=tuple(sorted(asked.who.scopes)),
         )
+
+    async def _get_status(self, asked: Asked) -> native.StatusView:
+        return await self.board.status(draining=self.draining)
+
+    async def _get_metrics(self, asked: Asked) -> str:
+        return await self.board.metrics()
 
     async def _is_alive(self, asked: Asked) -> native.Health:
         return native.Health(status="ok")

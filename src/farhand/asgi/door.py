@@ -19,6 +19,7 @@ from farhand.asgi.access.quota import Quotas
 from farhand.asgi.bodies import MAX_BODY, Gone, decode, expect_json, query, read_body
 from farhand.asgi.desk import Asked, Desk
 from farhand.asgi.routes import Routes
+from farhand.asgi.sighting import Sighting, sighting_of
 from farhand.asgi.streams import Receive, Send, Stream, Streams
 from farhand.core.errors import (
     FarhandError,
@@ -28,11 +29,12 @@ from farhand.core.errors import (
     TooMuch,
     WrongMethod,
 )
+from farhand.places.faults import trail
 from farhand.protocols import native
 from farhand.protocols.describe import openapi
 from farhand.protocols.endpoints import ENDPOINTS, Endpoint
 from farhand.protocols.problems import MEDIA_TYPE, details
-from farhand.runner.clock import SystemClock
+from farhand.runner.observer import Onlookers
 
 logger = logging.getLogger("farhand.asgi")
 
@@ -40,7 +42,6 @@ JSON = (b"content-type", b"application/json")
 PROBLEM = (b"content-type", MEDIA_TYPE.encode())
 NO_CONTENT = 204
 PRIVATE = (b"cache-control", b"no-store")
-_FAILURES = SystemClock()
 
 
 class Reply(Struct, frozen=True):
@@ -54,8 +55,18 @@ class Reply(Struct, frozen=True):
 class Door:
     """Answers requests over HTTP."""
 
-    def __init__(self, desk: Desk, gate: Gate, quotas: Quotas, streams: Streams, *, max_body: int = MAX_BODY) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        gate: Gate,
+        quotas: Quotas,
+        streams: Streams,
+        *,
+        onlookers: Onlookers,
+        max_body: int = MAX_BODY,
+    ) -> None:
         self.desk = desk
+        self.onlookers = onlookers
         self.routes = Routes(ENDPOINTS)
         self.streams = streams
         self._gate = gate
@@ -65,14 +76,15 @@ class Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
+        sighting = sighting_of(scope)
         try:
             reply = await self._answer(scope, receive, send)
         except Gone:
             return
         except FarhandError as error:
-            reply = problem(error)
+            reply = problem(error, sighting)
         except Exception as error:  # noqa: BLE001  told by its number, and logged
-            reply = problem(failure(error, scope["method"]))
+            reply = problem(failure(error, sighting), sighting)
         if reply is not None:
             sized = () if reply.status == NO_CONTENT else ((b"content-length", b"%d" % len(reply.body)),)
             await send({"type": "http.response.start", "status": reply.status, "headers": [*reply.headers, *sized]})
@@ -84,7 +96,7 @@ class Door:
             return Reply(200, (JSON,), openapi(self.desk.version))
         endpoint, ids = self.routes.find(scope["method"], path)
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        who = await self.admit(Connection(scope), endpoint)
+        who = await self.admit(Connection(scope), endpoint, sighting_of(scope))
         body = await self._body(endpoint, headers, receive, who)
         asked = Asked(
             who,
@@ -98,11 +110,17 @@ class Door:
             return None
         return self.reply(endpoint, await self.desk.answers[endpoint.name](asked))
 
-    async def admit(self, connection: Connection, endpoint: Endpoint) -> Principal:
+    def sighting(self, method: str, scope: Scope) -> Sighting:
+        """A request that comes in a frame of a socket."""
+        return Sighting(self.onlookers, method, dict(scope["headers"]))
+
+    async def admit(self, connection: Connection, endpoint: Endpoint, sighting: Sighting) -> Principal:
         """Whoever asks, if they may."""
+        sighting.meant(endpoint)
         who = await self._gate.admit(connection, endpoint.scope)
         if who is None:
             return NOBODY
+        sighting.seen.principal = who.id
         self.quotas.asked(who.id)
         return who
 
@@ -121,6 +139,8 @@ class Door:
 
     def reply(self, endpoint: Endpoint, value: Any) -> Reply:
         """What an endpoint answers, as it is sent."""
+        if endpoint.text:
+            return Reply(endpoint.status, ((b"content-type", endpoint.text.encode()), PRIVATE), value.encode())
         if isinstance(value, native.Health) and value.status != "ok":
             return Reply(503, (JSON, PRIVATE), self._encode(value))
         if value is None:
@@ -144,9 +164,11 @@ def wants_stream(headers: Mapping[bytes, bytes]) -> bool:
     return b"text/event-stream" in headers.get(b"accept", b"").lower()
 
 
-def problem(error: FarhandError) -> Reply:
-    """An error as it is sent."""
+def problem(error: FarhandError, sighting: Sighting | None = None) -> Reply:
+    """An error as it is sent, and seen."""
     said = details(error)
+    if sighting is not None:
+        sighting.seen.code = said.code
     headers: list[tuple[bytes, bytes]] = [PROBLEM, PRIVATE]
     if isinstance(error, NotAuthenticated):
         headers.append((b"www-authenticate", b"Bearer"))
@@ -157,8 +179,9 @@ def problem(error: FarhandError) -> Reply:
     return Reply(said.status, tuple(headers), json.encode(said))
 
 
-def failure(error: Exception, what: str) -> ServerFailed:
-    """A fault of ours: whoever asked gets a number, and the log has the rest."""
-    number = _FAILURES.new_id()[:8]
-    logger.error("failure %s while answering %s", number, what, exc_info=error)
-    return ServerFailed(f"failure {number}")
+def failure(error: Exception, sighting: Sighting) -> ServerFailed:
+    """A fault of ours: whoever asked gets a number, and the log has the rest, but for the text of what went wrong."""
+    what = sighting.seen.endpoint or "a request"
+    more = {"farhand": {"error": sighting.id}}
+    logger.error("failure %s while answering %s: %s", sighting.id, what, trail(error), extra=more)
+    return ServerFailed(f"failure {sighting.id}")

@@ -11,7 +11,8 @@ from farhand.asgi.access.base import Connection as Access
 from farhand.asgi.access.principal import Principal
 from farhand.asgi.bodies import decode, query
 from farhand.asgi.desk import Asked, Streamed
-from farhand.asgi.door import Door, Reply, failure, path_of, problem
+from farhand.asgi.door import JSON, PRIVATE, PROBLEM, Door, Reply, failure, path_of, problem
+from farhand.asgi.sighting import Sighting, sighting_of
 from farhand.asgi.streams import Receive, Send, position_after
 from farhand.core.errors import FarhandError, InvalidInput, NotFound, TooMuch
 from farhand.protocols import native
@@ -45,9 +46,9 @@ class Socket:
             try:
                 if path_of(scope) != "/socket":
                     raise NotFound("the socket is at /v1/socket")
-                who = await self._door.admit(Access(scope), _SOCKET)
+                who = await self._door.admit(Access(scope), _SOCKET, sighting_of(scope))
             except FarhandError as error:
-                await _refuse(scope, send, problem(error))
+                await _refuse(scope, send, problem(error, sighting_of(scope)))
                 return
             await Connection(self._door, scope, who, receive, send).run()
 
@@ -99,20 +100,28 @@ class Connection:
         elif isinstance(frame, native.SocketStop):
             await self._stop(frame.stop)
         elif frame.id in self._tasks:
-            await self._reply(frame.id, problem(InvalidInput(f"a request {frame.id!r} is under way")))
+            await self._refuse(frame, InvalidInput("a request of this id is under way"))
         elif len(self._tasks) >= AT_ONCE:
             text = f"{AT_ONCE} requests of a connection may be under way"
-            await self._reply(frame.id, problem(TooMuch(text, retry_after=1.0)))
+            await self._refuse(frame, TooMuch(text, retry_after=1.0))
         else:
             self._tasks[frame.id] = asyncio.ensure_future(self._answer(frame))
 
+    async def _refuse(self, request: native.SocketRequest, error: FarhandError) -> None:
+        with self._door.sighting(request.method, self._scope) as sighting:
+            reply = problem(error, sighting)
+            sighting.answered(reply.status)
+        await self._reply(request.id, reply)
+
     async def _answer(self, request: native.SocketRequest) -> None:
-        try:
-            reply = await self._ask(request)
-        except FarhandError as error:
-            reply = problem(error)
-        except Exception as error:  # noqa: BLE001  told by its number, and logged
-            reply = problem(failure(error, request.method))
+        with self._door.sighting(request.method, self._scope) as sighting:
+            try:
+                reply = await self._ask(request, sighting)
+            except FarhandError as error:
+                reply = problem(error, sighting)
+            except Exception as error:  # noqa: BLE001  told by its number, and logged
+                reply = problem(failure(error, sighting), sighting)
+            sighting.answered(reply.status)
         self._tasks.pop(request.id, None)
         await self._reply(request.id, reply)
 
@@ -123,11 +132,11 @@ class Connection:
             await asyncio.wait((task,))
             await self._reply(request, self._door.reply(_SOCKET, None))
 
-    async def _ask(self, request: native.SocketRequest) -> Reply:
+    async def _ask(self, request: native.SocketRequest, sighting: Sighting) -> Reply:
         path, _, question = request.path.partition("?")
         door = self._door
         endpoint, ids = door.routes.find(request.method, path)
-        who = await door.admit(Access(self._scope), endpoint)
+        who = await door.admit(Access(self._scope), endpoint, sighting)
         if endpoint.body is not None:
             door.quotas.sent(who.id, len(bytes(request.body)))
         asked = Asked(
@@ -139,13 +148,17 @@ class Connection:
         if endpoint.stream is None or (endpoint.reply is not None and not request.stream):
             return door.reply(endpoint, await door.desk.answers[endpoint.name](asked))
         with door.quotas.stream(who.id):
-            await self._stream(request.id, await door.desk.streams[endpoint.name](asked))
+            streamed = await door.desk.streams[endpoint.name](asked)
+            sighting.answered(200)
+            await self._stream(request.id, streamed)
         return door.reply(_SOCKET, None)
 
     async def _stream(self, request: int | str, streamed: Streamed) -> None:
-        encode = self._door.desk.encoder.encode
+        encoder = self._door.desk.encoder
+        encode = encoder.encode
         async with aclosing(streamed.batches) as batches:
             async for batch in batches:
+                encoder.sent += len(batch)
                 frame = native.SocketUpdates(
                     id=request,
                     updates=tuple([Raw(encode(said)) for said in batch]),
@@ -154,7 +167,10 @@ class Connection:
                 await self._send({"type": "websocket.send", "text": self._encode(frame).decode()})
 
     async def _reply(self, request: int | str, reply: Reply) -> None:
-        answer = native.SocketAnswer(id=request, status=reply.status, body=Raw(reply.body or b"null"))
+        body = reply.body or b"null"
+        if reply.headers[0] not in (JSON, PROBLEM, PRIVATE):  # a text
+            body = self._encode(body.decode())
+        answer = native.SocketAnswer(id=request, status=reply.status, body=Raw(body))
         await self._send({"type": "websocket.send", "text": self._encode(answer).decode()})
 
 

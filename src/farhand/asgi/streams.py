@@ -47,12 +47,15 @@ class Encoder:
         self.encode = json.Encoder().encode
         self.encoded = 0
         """How many were encoded so far."""
+        self.sent = 0
+        """How many were handed to readers."""
         self._known: dict[int, tuple[Struct, bytes]] = {}
 
     async def frames(self, batches: Batches) -> Frames:
         """A stream as bytes: what is ready together is one piece."""
         async with aclosing(batches):
             async for batch in batches:
+                self.sent += len(batch)
                 yield b"".join([self.frame(said) for said in batch])
 
     def frame(self, said: Struct) -> bytes:
@@ -92,6 +95,11 @@ class Streams:
 
     def __len__(self) -> int:
         return len(self._open)
+
+    @property
+    def sockets(self) -> int:
+        """How many sockets are open."""
+        return len(self._sockets)
 
     def add(self, stream: "Stream") -> None:
         """A stream has begun."""

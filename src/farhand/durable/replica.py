@@ -79,6 +79,11 @@ class Replica:
         self.sight = Sight((*self.sight.observers, *observers))
         self._means = {name: self.sight.means(name, means) for name, means in self._means.items()}
 
+    @property
+    def busy(self) -> int:
+        """How many runs are worked on here."""
+        return len(self._held)
+
     # Coming and going
 
     async def open(self) -> None:

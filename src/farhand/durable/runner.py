@@ -98,6 +98,16 @@ class Runner(Verbs):
         """The time that its runs go by."""
         return self._replica.clock.now()
 
+    @property
+    def busy(self) -> int:
+        """How many runs this process works on."""
+        return self._replica.busy
+
+    @property
+    def worker(self) -> str:
+        """Under which name it holds runs; empty while it is taken for dead."""
+        return self._replica.worker
+
     def new_id(self) -> str:
         """An id that nobody can guess."""
         return self._replica.clock.new_id()

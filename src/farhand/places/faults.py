@@ -8,6 +8,9 @@ from farhand.core.errors import ToolError
 from farhand.core.failure import Failure
 from farhand.places.values import dump
 
+CAUSES = 10
+"""So many exceptions that caused each other are told."""
+
 
 def said(error: ToolError) -> Failure:
     """What a tool's author says went wrong, as far as it can be written down."""
@@ -27,6 +30,18 @@ def hidden(tool: str, number: str) -> Failure:
 def shown(error: BaseException) -> Failure:
     """The same exception with its text, for whoever develops a tool."""
     return Failure("tool_failed", str(error).encode("utf-8", "replace").decode(), retryable=True)
+
+
+def trail(error: BaseException) -> str:
+    """The whole way of an exception, and of what caused it, without any of their texts."""
+    said: list[str] = []
+    each: BaseException | None = error
+    while each is not None and len(said) < CAUSES:
+        frames = reversed(list(traceback.walk_tb(each.__traceback__)))
+        places = [f"{frame.f_code.co_qualname}:{line}" for frame, line in frames]
+        said.append(" < ".join([type(each).__name__, *places]))
+        each = each.__cause__ or (None if each.__suppress_context__ else each.__context__)
+    return "; from ".join(said)
 
 
 def where(error: BaseException, *, text: bool = False) -> str:

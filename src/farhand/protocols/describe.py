@@ -123,6 +123,11 @@ def _responses(endpoint: Endpoint) -> JsonSchema:
     if endpoint.reply is not None:
         content = {"application/json": {"schema": {"$ref": REFERENCE + endpoint.reply.__name__}}}
         responses[str(endpoint.status)] = {"description": sentences(endpoint.reply), "content": content}
+    elif endpoint.text:
+        responses[str(endpoint.status)] = {
+            "description": f"{endpoint.does}.",
+            "content": {endpoint.text: {"schema": {"type": "string"}}},
+        }
     elif endpoint.stream is None:
         responses[str(endpoint.status)] = {"description": "Done."}
     if endpoint.stream is not None:

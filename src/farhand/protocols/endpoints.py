@@ -32,6 +32,7 @@ from farhand.protocols.native import (
     RunRequest,
     RunView,
     ServerView,
+    StatusView,
     ThreadView,
     ToolList,
     UpdatePage,
@@ -54,6 +55,8 @@ class Endpoint(Struct, kw_only=True, frozen=True):
     status: int = 200
     stream: Any = None
     """The type of what is streamed to whoever accepts `text/event-stream`."""
+    text: str = ""
+    """The media type of an answer that is no JSON."""
     refusals: tuple[str, ...] = ()
     """Codes of errors that are its own, beside those that every endpoint may answer with."""
 
@@ -242,6 +245,22 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         does="What this server is, and who you are",
         scope="chat",
         reply=ServerView,
+    ),
+    Endpoint(
+        name="get-status",
+        method="GET",
+        path="/status",
+        does="How the server is doing",
+        scope="operate",
+        reply=StatusView,
+    ),
+    Endpoint(
+        name="get-metrics",
+        method="GET",
+        path="/metrics",
+        does="Numbers for Prometheus",
+        scope="operate",
+        text="text/plain; version=0.0.4; charset=utf-8",
     ),
     Endpoint(
         name="is-alive", method="GET", path="/healthz", does="Whether the process lives", scope="public", reply=Health

@@ -305,6 +305,26 @@ class Health(Struct, kw_only=True, frozen=True, omit_defaults=True):
     detail: str = ""
 
 
+class StatusView(Struct, kw_only=True, frozen=True):
+    """How the server is doing, for whoever operates it."""
+
+    status: Literal["ok", "draining", "away"]
+    """`away`: the store does not answer."""
+    worker: str
+    """Under which name it holds runs; empty while it is taken for dead."""
+    began: int
+    """When it was started, in milliseconds since 1970."""
+    runs_held: int
+    """Runs that it works on."""
+    streams: int
+    """Event streams that are open."""
+    sockets: int
+    calls_waiting: int | None
+    """Calls in the store that wait for a client or a person, of all processes."""
+    store_ms: float | None
+    """Milliseconds that the store took to say so."""
+
+
 # A provider's stream, and the socket
 
 

@@ -245,6 +245,10 @@ class Store(PresenceStore, Protocol):
         """Calls that wait for somebody, oldest first; of one thread, or with an empty one of all."""
         ...
 
+    async def awaited(self) -> int:
+        """How many calls wait for somebody, whoever they belong to."""
+        ...
+
     async def runs(self, principal: str, state: str, limit: int) -> Sequence[RunRow]:
         """Newest first; an empty principal or state is any."""
         ...

@@ -179,6 +179,10 @@ class MemoryStore(MemoryPresence):
         mine = (call for call in calls if call.awaited and call.principal == principal)
         return list(islice(mine, limit))
 
+    async def awaited(self) -> int:
+        """How many calls wait for somebody."""
+        return sum(call.awaited for call in self._tables.calls.values())
+
     async def runs(self, principal: str, state: str, limit: int) -> Sequence[RunRow]:
         """Newest first."""
         found = (

@@ -173,6 +173,10 @@ class PostgresStore(PostgresPresence):
             found = await self._pooled.rows(self._in_schema(sql.WAITING), principal, limit)
         return [CallRow(**row) for row in found]
 
+    async def awaited(self) -> int:
+        """How many calls wait for somebody."""
+        return await self._pooled.value(self._in_schema(sql.AWAITED))
+
     async def runs(self, principal: str, state: str, limit: int) -> Sequence[RunRow]:
         """Newest first."""
         found = await self._pooled.rows(self._in_schema(sql.RUNS), principal, state, limit)

@@ -243,6 +243,11 @@ class SqliteStore(SqlitePresence):
             found = self._all(sql.WAITING, (principal, limit))
         return [read_call(row) for row in found]
 
+    async def awaited(self) -> int:
+        """How many calls wait for somebody. There may be many to count, which is done in another thread."""
+        [(found,)] = await asyncio.to_thread(self._all, sql.AWAITED, ())
+        return found
+
     async def runs(self, principal: str, state: str, limit: int) -> Sequence[RunRow]:
         """Newest first. It may have to look at many, and does so in another thread."""
         if principal:

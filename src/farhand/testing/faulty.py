@@ -223,6 +223,10 @@ class FaultyStore:
         """Calls that wait."""
         return await self._ask(lambda: self._inner.waiting(principal, thread, limit))
 
+    async def awaited(self) -> int:
+        """How many calls wait."""
+        return await self._ask(lambda: self._inner.awaited())
+
     async def runs(self, principal: str, state: str, limit: int) -> Sequence[RunRow]:
         """Runs."""
         return await self._ask(lambda: self._inner.runs(principal, state, limit))

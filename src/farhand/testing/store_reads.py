@@ -96,6 +96,7 @@ class ReadSuite:
         silent = call_row("c4", two, awaited=False, state="server")
         await done(store, start(one, calls=[first, second]), start(two, calls=[third, silent]))
         await done(store, start(bobs, calls=[call_row("c5", bobs)]))
+        assert await store.awaited() == 4
         assert list(await store.waiting("ann", "", 10)) == [first, second, third]
         assert list(await store.waiting("ann", "", 2)) == [first, second]
         assert list(await store.waiting("ann", "t2", 10)) == [third]
@@ -111,6 +112,7 @@ class ReadSuite:
         early, late = call_row("c1", run), call_row("c1", run, awaited=False, state="ok", record=b"")
         await done(store, start(run, calls=[early, late]))
         assert list(await store.waiting("ann", "", 10)) == []
+        assert await store.awaited() == 0
         assert ("calls", tuple(sorted(structs.asdict(late).items()))) in await exported(store)
 
     async def test_runs_are_listed_newest_first(self, store: Store) -> None:

@@ -51,7 +51,7 @@ async def test_a_listed_page_may_read_and_is_told_so() -> None:
     assert answer.status_code == 200
     assert cors(answer.headers) == {
         "access-control-allow-origin": APP,
-        "access-control-expose-headers": "farhand-run, farhand-thread, retry-after, www-authenticate",
+        "access-control-expose-headers": "farhand-request, farhand-run, farhand-thread, retry-after, www-authenticate",
     }
 
 

@@ -13,7 +13,7 @@ from farhand.protocols.problems import MEDIA_TYPE, details
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 SENT: Final = ("authorization", "content-type", "last-event-id", "traceparent", "tracestate")
 """Headers that pages may send, besides those that browsers always let through."""
-EXPOSED: Final = ("farhand-run", "farhand-thread", "retry-after", "www-authenticate")
+EXPOSED: Final = ("farhand-request", "farhand-run", "farhand-thread", "retry-after", "www-authenticate")
 """Headers that pages may read, besides those that browsers always show."""
 KEPT: Final = 600
 """Seconds for which a browser need not ask again."""
