@@ -4,14 +4,16 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from farhand.calls import Call
 from farhand.client.calls import ClientCall
 from farhand.core.definition import Definition
 from farhand.places.functions import in_thread, is_async, takes_two
+from farhand.places.running import CallContext
 from farhand.tool import Tool
 
-OnToolCall: TypeAlias = Callable[..., Any]
+OnToolCall: TypeAlias = Callable[[ClientCall[Any, Any]], Any] | Callable[[ClientCall[Any, Any], CallContext], Any]
 """Gets a `ClientCall`, and its `CallContext` if it takes two; gives the result, or `NotMine`."""
-OnApproval: TypeAlias = Callable[[Any], Any]
+OnApproval: TypeAlias = Callable[[Call[Any, Any]], Any]
 """Gets a `Call`; gives True, False, `Approve(…)` or `Deny(…)`."""
 
 ALL = "*"

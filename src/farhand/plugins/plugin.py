@@ -6,12 +6,13 @@ from typing import Any, TypeAlias
 from msgspec import Struct, field
 
 from farhand.core.definition import Definition
+from farhand.places.running import CallContext
 from farhand.tool import Tool
 
 AnyTool: TypeAlias = Tool[Any, Any] | Definition | Mapping[str, Any]
 """A tool, its definition, or that as JSON objects: `{"name", "description", "parameters"}`, plain or wrapped."""
 
-Executor: TypeAlias = Callable[..., Any]
+Executor: TypeAlias = Callable[[Any], Any] | Callable[[Any, CallContext], Any]
 """Runs a tool: takes its arguments, and as a second parameter a `CallContext` if it wants one. Sync or async."""
 
 
