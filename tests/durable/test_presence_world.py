@@ -62,7 +62,7 @@ class Client:
         self.name = name
         self.random = random
         self.answered: list[str] = []
-        self._connected: tuple[Process, Attachment] | None = None
+        self._connected: tuple[Process, object, Attachment] | None = None
 
     async def ask(self, what: Callable[[Runner], Awaitable[Any]]) -> Any:
         up = [process for process in self.world.processes if process.up] or list(self.world.processes)
@@ -71,36 +71,40 @@ class Client:
 
     @property
     def connected(self) -> bool:
-        return self._connected is not None and self._connected[0].up and not self._connected[1].closed
+        """Whether the process that it is connected to has not died since."""
+        if self._connected is None:
+            return False
+        process, life, attachment = self._connected
+        return process.up and process._life is life and not attachment.closed
 
     async def connect(self, thread: str | None) -> None:
         """Be there somewhere, however often that takes. An attachment that nobody heard of ends with its process."""
         while not self.connected:
             process = self.random.choice(self.world.processes)
 
-            made: list[Attachment] = []
+            wanted = asyncio.Event()
+            wanted.set()
             try:
                 async with asyncio.timeout(5):
-                    attachment = await process.ask(partial(self._attach, thread, made))
+                    attachment = await process.ask(partial(self._attach, thread, wanted))
             except AWAY:
-                for lost in made:
-                    process.spawn(lambda _, lost=lost: lost.close())
+                wanted.clear()
                 await asyncio.sleep(0.3)
             else:
-                self._connected = (process, attachment)
+                self._connected = (process, process._life, attachment)
 
-    async def _attach(self, thread: str | None, made: list[Attachment], runner: Runner) -> Attachment:
-        async with asyncio.timeout(4):
-            attachment = await runner.attach(self.name, ["*"], thread=thread)
-        made.append(attachment)
+    async def _attach(self, thread: str | None, wanted: asyncio.Event, runner: Runner) -> Attachment:
+        attachment = await runner.attach(self.name, ["*"], thread=thread)
+        if not wanted.is_set():  # whoever asked has hung up meanwhile
+            await attachment.close()
         return attachment
 
     def leave(self) -> None:
         """Be cut off."""
-        if self._connected is not None:
-            process, attachment = self._connected
+        if self.connected and self._connected is not None:
+            process, _, attachment = self._connected
             process.spawn(lambda _: attachment.close())
-            self._connected = None
+        self._connected = None
 
     async def waiting(self) -> list[Standing]:
         try:

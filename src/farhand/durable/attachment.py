@@ -1,5 +1,6 @@
 """A connection of a client to this process: what it offers, and which calls it may run."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Protocol
 
@@ -30,6 +31,10 @@ class Attachment:
     ) -> None:
         self.row = row
         self.closed = False
+        self.told = False
+        """Whether every call knows that it is there."""
+        self.moving = asyncio.Lock()
+        """Held while it is said under which name its process is there."""
         self._close = close
         self._offers = offers
 

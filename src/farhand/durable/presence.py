@@ -98,14 +98,17 @@ class Presence:
     async def _come(self, attachment: Attachment) -> None:
         """Be there under the name that the process has now, and have every call know."""
         home = self._home
-        while attachment.row.worker != home.worker and not attachment.closed:
-            await home.until_entered()  # what it was under another name is an orphan
-            new = structs.replace(attachment.row, connection=home.clock.new_id(), worker=home.worker)
-            await self._put(attachment, new)
+        attachment.told = False
+        async with attachment.moving:
+            while attachment.row.worker != home.worker and not attachment.closed:
+                await home.until_entered()  # what it was under another name is an orphan
+                new = structs.replace(attachment.row, connection=home.clock.new_id(), worker=home.worker)
+                await self._put(attachment, new)
         row = attachment.row
         for call_row in await self._concerned(row, missing=True):
             with suppress(UnknownCall, RunRefused, UsageError):
                 await self.look(call_row.run, row.principal, call_row.thread, lambda call: call.grace is not None)
+        attachment.told = True
 
     async def _put(self, attachment: Attachment, row: ClientRow) -> None:
         try:
@@ -144,7 +147,8 @@ class Presence:
 
     def _at(self, principal: str, thread: str) -> list[Attachment]:
         """Who is connected to this process for a thread, providers too."""
-        return [*self._here.get((principal, thread), ()), *self._here.get((principal, ""), ())]
+        providers = self._here.get((principal, ""), ()) if thread else ()
+        return [*self._here.get((principal, thread), ()), *providers]
 
     async def knows(self, principal: str, thread: str, client: str) -> bool:
         """Whether a client is connected anywhere."""
@@ -241,7 +245,7 @@ class Presence:
     async def _sweep(self) -> None:
         try:
             for attachment in [attachment for place in self._here.values() for attachment in place]:
-                if attachment.row.worker != self._home.worker:  # it was taken for dead meanwhile
+                if not attachment.told or attachment.row.worker != self._home.worker:  # it was taken for dead meanwhile
                     await self._come(attachment)
             now = asyncio.get_running_loop().time()
             self._doubted = {name: doubt for name, doubt in self._doubted.items() if doubt[1] > now}
