@@ -9,7 +9,7 @@ from msgspec import structs
 
 from farhand.durable.held import Held
 from farhand.runner.activity import Working, Writing
-from farhand.runner.driver import Change, Means, Perform
+from farhand.runner.driver import Change, LetGo, Means, Perform
 from farhand.runner.observed import observed
 from farhand.runner.observer import Observer, Onlookers
 from farhand.runner.perform import perform
@@ -41,11 +41,18 @@ class Sight:
         row = held.row
         seen = Working(agent=row.agent, thread=row.thread, run=held.driver.state, lost=held.lost)
         held.lost = False
-        with self.onlookers.during(seen):
-            try:
-                yield
-            finally:
-                seen.run = held.driver.state
+        self.onlookers.began(seen)
+        error: BaseException | None = None
+        try:
+            yield
+        except LetGo:  # as it ends wherever a run comes to rest
+            raise
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            seen.run = held.driver.state
+            self.onlookers.ended(seen, error)
 
     def write(self, store: Store, write: Write) -> "asyncio.Future[bool]":
         """Have a change written."""
