@@ -23,6 +23,7 @@ class Board:
         self._streams = streams
         self._counted: tuple[float, int | None] = (-SLOW, None)
         self._began = runner.now()
+        metrics.know(runner.agents)
         metrics.gauge("farhand_streams_open", "Event streams that are open.", lambda: len(streams))
         metrics.gauge("farhand_sockets_open", "Sockets that are open.", lambda: streams.sockets)
         metrics.reading("farhand_updates_sent_total", "Updates that were sent to readers.", lambda: encoder.sent)

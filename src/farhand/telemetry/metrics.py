@@ -3,7 +3,7 @@
 Labels are names that the server's owner chose, or words of ours: never a principal's, a client's or a model's.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from farhand.core.call import Call, Outcome
@@ -73,6 +73,12 @@ class Metrics(Observer):
         self.meters += process_meters()
         if version:
             self.meters.append(Constant("farhand_build_info", "What is running.", version=version))
+
+    def know(self, agents: Iterable[str]) -> None:
+        """Show the numbers of these agents also before there are any."""
+        for agent in agents:
+            for meter in (self.runs_started, self.runs_taken_over, self.stretches):
+                meter.add(agent, by=0)
 
     def gauge(self, name: str, says: str, read: Callable[[], float | None]) -> None:
         """Have a number shown that somebody else knows."""
