@@ -137,8 +137,9 @@ def test_the_end_of_the_input_leaves_a_run_to_wait_and_says_how_to_come_back(ser
 
 
 def test_the_end_of_the_input_ends_a_chat_at_any_question() -> None:
-    for lines in ((), ("pay",), ("pay", "e"), ("pick",)):
+    for lines in ((), ("pay",), ("pay", "e")):
         assert "goes on" not in chat(HOUSE, *lines, code=0 if not lines else 1)
+    assert "✗ pick: the person who could have done this has left" in chat(HOUSE, "pick")
 
 
 # Tools that run here

@@ -19,6 +19,7 @@ from farhand.core.updates import CallExecuting, CallUnattended, CallWaiting, Upd
 
 ALONE = 1.0
 """Seconds after which a call that no other client has taken up is the person's."""
+LEFT = "the person who could have done this has left"
 CHOICES = "[y]es, [a]lways, [e]dit, [n]o, or a reason to deny: "
 
 
@@ -140,20 +141,27 @@ class Questions:
                     await self._person.line("Enter opens the editor again: ")
 
     async def _result(self, call_id: str, after: float) -> None:
+        """A call that nobody else takes up. It is taken up before it is done only if it would end without a client."""
         await asyncio.sleep(after)
         if not self._is_open(call_id) or self._card(call_id).holder:
             return
+        holds = self._card(call_id).until is not None
         try:
-            claimed = await self._client.claim(call_id)
+            attempt = (await self._client.claim(call_id)).attempt if holds else self._card(call_id).attempt
         except AnswerConflict:
             return  # somebody was quicker
         async with self._person.asked():
-            while self._is_open(call_id):
-                card = self._card(call_id)
-                self._person.say(f"? nobody runs {card.tool} {_shown(card.arguments)}", "yellow")
-                said = await self._person.line("its result as JSON, or `fail` and a reason: ", fresh=True)
-                if await self._answered(call_id, said.strip(), claimed.attempt):
-                    return
+            try:
+                while self._is_open(call_id):
+                    card = self._card(call_id)
+                    self._person.say(f"? nobody runs {card.tool} {_shown(card.arguments)}", "yellow")
+                    said = await self._person.line("its result as JSON, or `fail` and a reason: ", fresh=True)
+                    if await self._answered(call_id, said.strip(), attempt):
+                        return
+            except EOFError:
+                if not holds:
+                    raise
+                await self._client.fail(call_id, LEFT, attempt=attempt)  # nobody has done it, and nobody will
 
     async def _answered(self, call_id: str, said: str, attempt: int) -> bool:
         word, _, reason = said.partition(" ")

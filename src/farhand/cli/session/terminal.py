@@ -9,6 +9,7 @@ import contextlib
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,10 @@ except ImportError:  # a platform without them: lines can be typed all the same
 
 T = TypeVar("T")
 TAKE_BACK: Final = getattr(signal, "SIGUSR1", None)
+POKE: Final = getattr(signal, "SIGUSR2", None)
+HEARING: Final = 0.05
+"""Seconds within which a signal is heard of. One that comes just before a wait begins does not end it; a second one
+does."""
 
 
 class Interrupted(Exception):
@@ -46,12 +51,12 @@ class Terminal:
         self.interactive = sys.stdin.isatty() and sys.stdout.isatty()
         self.on_interrupt: Callable[[], None] = lambda: None
         """Is called in the loop on Ctrl-C when there is no question."""
-        self.begun = ""
-        """What had been typed of the last question that was taken back or interrupted."""
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reading = False
+        self._heard = True
         self._main = threading.main_thread()
+        self._woken: socket.socket
 
     # The main thread
 
@@ -80,34 +85,58 @@ class Terminal:
 
     async def _with_loop(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         self._loop = asyncio.get_running_loop()
-        return await work()
+        self._loop.add_reader(self._woken, self._signalled)
+        try:
+            return await work()
+        finally:
+            self._loop.remove_reader(self._woken)
 
     @contextlib.contextmanager
     def _signals(self) -> Generator[None]:
         wanted: dict[int, Any] = {signal.SIGINT: self._interrupt, signal.SIGTERM: _leave}
-        if TAKE_BACK is not None:
-            wanted[TAKE_BACK] = self._take_back
-        before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        if TAKE_BACK is not None and POKE is not None:
+            wanted |= {TAKE_BACK: self._take_back, POKE: self._poked}
+        self._woken, waking = socket.socketpair()
+        with self._woken, waking:
+            self._woken.setblocking(False)
+            waking.setblocking(False)
+            woken_before = signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
+            before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
+            try:
+                yield
+            finally:
+                for number, handler in before.items():
+                    signal.signal(number, handler)
+                signal.set_wakeup_fd(woken_before)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        self._heard = True
         if self._reading:
-            self._remember()
+            self._reading = False
             raise Interrupted
         if self._loop is not None:
             _call(self._loop, self.on_interrupt)
 
     def _take_back(self, number: int, frame: FrameType | None) -> None:
+        self._heard = True
         if self._reading:
-            self._remember()
+            self._reading = False
             raise _TakenBack
 
-    def _remember(self) -> None:
-        self.begun = readline.get_line_buffer() if readline is not None and self.interactive else ""
+    def _poked(self, number: int, frame: FrameType | None) -> None:
+        self._heard = True
+
+    def _signalled(self) -> None:
+        """In the loop: a signal has come, which the main thread may have missed."""
+        numbers = set(self._woken.recv(4096))
+        if numbers - {POKE} and self._loop is not None:
+            self._heard = False
+            self._loop.call_later(HEARING, self._poke)
+
+    def _poke(self) -> None:
+        if not self._heard and POKE is not None and self._loop is not None and self._main.ident is not None:
+            signal.pthread_kill(self._main.ident, POKE)
+            self._loop.call_later(HEARING, self._poke)
 
     @contextlib.contextmanager
     def _still(self) -> Generator[None]:
@@ -144,6 +173,7 @@ class Terminal:
                 print(flush=True)  # what comes next begins a line
                 raise
             finally:
+                self._reading = False
                 self._echo(False)
 
     # The loop
@@ -176,7 +206,7 @@ class Terminal:
                     raise _TakenBack
                 value = work()
                 self._reading = False
-            except (Exception, SystemExit) as error:  # noqa: BLE001  it goes to whoever has asked
+            except Exception as error:  # noqa: BLE001  it goes to whoever has asked
                 self._reading = False
                 _call(loop, _fail, answer, error)
             else:
