@@ -7,6 +7,7 @@ there at that moment and not on what has happened, so that it can be looked at a
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
@@ -194,20 +195,25 @@ class Presence:
 
     async def look(self, run: str, principal: str, thread: str, about: Callable[[Call], bool]) -> None:
         """Tell calls of a run whether somebody is there for them, until that is so."""
-        while True:
+        spoken: Counter[str] = Counter()
+        # Calls that were told something by what was known then. It may have been over by the time that it was stored,
+        # even if saying it again, to the run as it was by then, came to nothing.
+        said_before = -1
+        while spoken.total() != said_before:
+            said_before = spoken.total()
             rows = list(await self._home.store.clients(principal, thread))
 
             def decide(run: Run, now: int, rows: list[ClientRow] = rows) -> Sequence[Event | None]:
                 said: list[Event | None] = []
-                for call_id in [call.id for call in run.open_calls if about(call)]:
+                for call_id in [call.id for call in run.open_calls if call.id in spoken or about(call)]:
                     event = attend(run, call_id, there=is_there(rows, run, run.calls[call_id]), at=now)
                     said.append(event)
                     if event is not None:
+                        spoken[call_id] += 1
                         run, _ = step(run, event)
                 return said
 
-            if all(await self._home.say(run, decide)):
-                return
+            await self._home.say(run, decide)
 
     async def _gone(self, row: ClientRow) -> None:
         """Calls that it had, or that it may have been the only one for, are told."""
