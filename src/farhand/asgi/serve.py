@@ -5,14 +5,16 @@ import socket
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import Any, Literal
 
 import uvicorn
 
 from farhand.agent import Agent
 from farhand.asgi.access.loopback import Loopback
 from farhand.asgi.app import App, create_app
+from farhand.asgi.connections import HEAD, KEEP_ALIVE, MOST, Connections, room
 from farhand.core.errors import UsageError
+from farhand.telemetry.logs import configure_logs
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 BACKLOG = 8192
@@ -48,8 +50,19 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def make_server(app: App, *, host: str = "127.0.0.1", port: int = 8000, signals: bool = True) -> Server:
-    """A server for an application, to be run in an event loop of your own: `await make_server(app).serve()`."""
+def make_server(
+    app: App,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    signals: bool = True,
+    head: float = HEAD,
+    connections: int = MOST,
+) -> Server:
+    """A server for an application, to be run in an event loop of your own: `await make_server(app).serve()`.
+
+    `head` is how many seconds the head of a request may take, `connections` how many there may be.
+    """
     if host not in LOOPBACK and isinstance(app.authenticate, Loopback):
         raise UsageError(
             f"on {host} anybody could come in: say who may with authenticate=… (docs/access.md), or stay on 127.0.0.1"
@@ -58,8 +71,11 @@ def make_server(app: App, *, host: str = "127.0.0.1", port: int = 8000, signals:
         app,
         host=host,
         port=port,
+        http=Connections(stuck=app.streams.stuck, head=head, most=room(connections)).protocol(),
         lifespan="on",
+        timeout_keep_alive=KEEP_ALIVE,
         log_config=None,
+        log_level="info",  # below that it writes headers and whole frames
         access_log=False,
         server_header=False,
         proxy_headers=False,
@@ -70,8 +86,19 @@ def make_server(app: App, *, host: str = "127.0.0.1", port: int = 8000, signals:
     return Server(config, app, signals=signals)
 
 
-def serve(*agents: Agent[Any], host: str = "127.0.0.1", port: int = 8000, **settings: Any) -> None:
-    """Serve agents until the process is told to stop; 0 is any free port. Settings are those of `create_app`."""
+def serve(
+    *agents: Agent[Any],
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    log: Literal["plain", "json"] | None = None,
+    **settings: Any,
+) -> None:
+    """Serve agents until the process is told to stop; 0 is any free port. Settings are those of `create_app`.
+
+    With `log` it writes what happens to the standard error, one line each, with one for every request.
+    """
+    if log is not None:
+        configure_logs(json=log == "json")
     app = create_app(*agents, **settings)
     server = make_server(app, host=host, port=port)
     with socket.create_server((host, port), backlog=BACKLOG) as listening:
