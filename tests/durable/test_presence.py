@@ -680,6 +680,18 @@ async def test_a_process_without_the_agent_leaves_its_clients_to_one_that_has_it
     await eventually(lambda: _nobody_is_left(rows))
 
 
+async def test_a_client_at_a_process_without_the_agent_is_missed_no_more_when_it_comes(stack: AsyncExitStack) -> None:
+    rows = MemoryStore()
+    other = by_rule("hello", name="other")
+    here, there = await opened(stack, picking(), rows), await opened(stack, other, MemoryStore(rows))
+    call = await begun(here)
+    assert call.grace is not None
+    tab = await there.attach("tab", ["pick"], thread="t")
+    await until(here, CallAttended)
+    await tab.close()
+    await eventually(lambda: _nobody_is_left(rows))
+
+
 # Progress
 
 

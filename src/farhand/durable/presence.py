@@ -1,30 +1,21 @@
-"""Which clients are there, and what calls are told of it.
+"""Which clients are there.
 
 Whoever writes first and looks then misses nothing: a client says in the store that it is there, or that it goes, and
-then looks for calls; a call is dispatched, and then somebody looks for clients. What a call is told depends on who is
-there at that moment and not on what has happened, so that it can be looked at any number of times.
+then calls are looked for; a call is dispatched, and then clients are looked for.
 """
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import Protocol
+from collections.abc import Sequence
 
-from msgspec import json, structs
+from msgspec import structs
 
 from farhand.core.call import Call
-from farhand.core.errors import RunRefused, StoreError, UnknownCall, UsageError
-from farhand.core.events import Event
-from farhand.core.presence import attend
+from farhand.core.errors import StoreError
 from farhand.core.run import Run
-from farhand.core.step import step
-from farhand.durable.attachment import Attachment, is_there, offers, serves
-from farhand.durable.offers import EVERY_CALL, Feeds
-from farhand.durable.offers import Home as FeedHome
-from farhand.runner.clock import Clock
-from farhand.stores.base import CallRow
+from farhand.durable.attachment import Attachment, serves
+from farhand.durable.lookout import Home, Lookout
+from farhand.durable.offers import Feeds
 from farhand.stores.presence import ClientRow
 
 logger = logging.getLogger("farhand.durable")
@@ -33,19 +24,6 @@ ORPHANS = 100
 """So many connections of dead processes are taken over at once."""
 DOUBT = 60.0
 """Seconds in which a write that nobody knows of may yet arrive."""
-AGAIN = (0.05, 0.2, 0.5, 1.0)
-"""Seconds between tries to reach a store that is away."""
-
-
-class Home(FeedHome, Protocol):
-    """The process, as far as it matters to who is there."""
-
-    @property
-    def worker(self) -> str: ...
-    @property
-    def clock(self) -> Clock: ...
-    async def until_entered(self) -> None: ...
-    async def say(self, run: str, decide: Callable[[Run, int], Sequence[Event | None]]) -> Sequence[bool]: ...
 
 
 class Presence:
@@ -53,6 +31,7 @@ class Presence:
 
     def __init__(self, home: Home, *, check: float) -> None:
         self._home = home
+        self._lookout = Lookout(home)
         self._here: dict[tuple[str, str], list[Attachment]] = {}
         self._leaving: dict[str, ClientRow] = {}
         """Connections that have ended, until everything is seen to that they leave behind."""
@@ -105,10 +84,9 @@ class Presence:
                 await home.until_entered()  # what it was under another name is an orphan
                 new = structs.replace(attachment.row, connection=home.clock.new_id(), worker=home.worker)
                 await self._put(attachment, new)
-        row = attachment.row
-        for call_row in await self._concerned(row, missing=True):
-            with suppress(UnknownCall, RunRefused, UsageError):
-                await self.look(call_row.run, row.principal, call_row.thread, lambda call: call.grace is not None)
+        if not await self._lookout.came(attachment.row):  # left to a process that has the agent
+            row = structs.replace(attachment.row, connection=home.clock.new_id(), worker="", closing=True)
+            await home.store.attach(row)
         attachment.told = True
 
     async def _put(self, attachment: Attachment, row: ClientRow) -> None:
@@ -173,72 +151,14 @@ class Presence:
 
     # What calls are told
 
-    async def look_for(self, run: str, principal: str, thread: str, call_id: str) -> None:
+    def look_for(self, run: str, principal: str, thread: str, call: str) -> "asyncio.Task[None]":
         """A call was dispatched to clients, and none is known here."""
-        tries = 0
-        while True:
-            try:
-                await self.look(run, principal, thread, lambda call: call.id == call_id)
-            except StoreError as error:
-                logger.warning("nobody knows who is there for run %s (%s)", run, type(error).__name__)
-                await asyncio.sleep(AGAIN[min(tries, len(AGAIN) - 1)])
-                tries += 1
-            except (UnknownCall, RunRefused, UsageError):
-                return
-            else:
-                return
+        return self._home.errands.run(self._lookout.look_for(run, principal, thread, call))
 
     def look_after(self, run: str, principal: str, thread: str, call: str, client: str) -> None:
         """A client that was there has taken a call up; it may have gone meanwhile, and nobody would miss it."""
         if not any(attachment.client == client for attachment in self._at(principal, thread)):
-            self._home.errands.run(self.look_for(run, principal, thread, call))
-
-    async def look(self, run: str, principal: str, thread: str, about: Callable[[Call], bool]) -> None:
-        """Tell calls of a run whether somebody is there for them, until that is so."""
-        spoken: Counter[str] = Counter()
-        # Calls that were told something by what was known then. It may have been over by the time that it was stored,
-        # even if saying it again, to the run as it was by then, came to nothing.
-        said_before = -1
-        while spoken.total() != said_before:
-            said_before = spoken.total()
-            rows = list(await self._home.store.clients(principal, thread))
-
-            def decide(run: Run, now: int, rows: list[ClientRow] = rows) -> Sequence[Event | None]:
-                said: list[Event | None] = []
-                for call_id in [call.id for call in run.open_calls if call.id in spoken or about(call)]:
-                    event = attend(run, call_id, there=is_there(rows, run, run.calls[call_id]), at=now)
-                    said.append(event)
-                    if event is not None:
-                        spoken[call_id] += 1
-                        run, _ = step(run, event)
-                return said
-
-            await self._home.say(run, decide)
-
-    async def _gone(self, row: ClientRow) -> None:
-        """Calls that it had, or that it may have been the only one for, are told."""
-
-        def about(call: Call) -> bool:
-            return call.held_by == row.client if call.held_by else offers(row, call)
-
-        others = await self._home.store.clients(row.principal, row.thread)
-        again = [other for other in others if other.client == row.client]  # a page that was loaded anew
-        for call_row in await self._concerned(row, missing=False, but_for=again):
-            with suppress(UnknownCall, RunRefused):
-                await self.look(call_row.run, row.principal, call_row.thread, about)
-
-    async def _concerned(
-        self, row: ClientRow, *, missing: bool, but_for: Sequence[ClientRow] = ()
-    ) -> Sequence[CallRow]:
-        """One waiting call of each run that a connection may matter to."""
-        found: dict[str, CallRow] = {}
-        for call_row in await self._home.store.waiting(row.principal, row.thread, EVERY_CALL):
-            call = json.decode(call_row.record, type=Call)
-            if missing and call.grace is None:
-                continue
-            if serves(row, call) and not any(serves(other, call) for other in but_for):
-                found[call_row.run] = call_row
-        return list(found.values())
+            self.look_for(run, principal, thread, call)
 
     # What is left behind
 
@@ -278,12 +198,10 @@ class Presence:
         try:
             if not row.closing:
                 await store.attach(structs.replace(row, closing=True))
-            try:
-                await self._gone(row)
-            except UsageError:  # there is no such agent here: left to a process that has it
-                await store.attach(structs.replace(row, closing=True, worker=""))
-            else:
+            if await self._lookout.gone(row):
                 await store.detach(connection)
+            else:
+                await store.attach(structs.replace(row, closing=True, worker=""))
             self._leaving.pop(connection, None)
         except StoreError as error:
             logger.warning("a client went and nobody could be told (%s); trying again", type(error).__name__)

@@ -282,7 +282,7 @@ class Replica:
     def look_for_client(self, held: Held, call: Call) -> "asyncio.Task[None]":
         """Look in the store for one that is connected elsewhere."""
         row = held.row
-        return self.errands.run(self.presence.look_for(row.id, row.principal, row.thread, call.id))
+        return self.presence.look_for(row.id, row.principal, row.thread, call.id)
 
     def drop(self, held: Held) -> None:
         """A run has come to rest, or is held elsewhere."""
