@@ -202,7 +202,7 @@ def test_the_log_is_for_people_or_for_programs_and_holds_no_token() -> None:
             said = json.decode(line)
             assert (said["level"], said["logger"]) == ("info", "farhand.access")
         else:
-            assert " INFO farhand.access: refused 'chat' to somebody unknown" in line
+            assert " info    farhand.access: refused 'chat' to somebody unknown" in line
 
 
 def test_quiet_leaves_out_all_but_what_is_wrong() -> None:

@@ -21,8 +21,11 @@ async def server_checks(url: str, who: Login) -> list[Check]:
     lacking = missing("client")
     if lacking:
         return [Check("server", Health.BROKEN, "no server can be asked without the extra `client`", install("client"))]
+    from farhand.client.wire import base_of  # which needs the extra
+
     try:
         there = address(url, who)
+        base_of(there.url)
         found = [*await _reach(there), *_exposure(there)]
     except (FarhandError, OSError) as error:
         what = said(error)

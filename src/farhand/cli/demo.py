@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from farhand.cli.extras import needing
 from farhand.cli.options import Json
-from farhand.cli.serve import EVERYBODY, PLAIN
+from farhand.cli.serve import EVERYBODY, Style
 
 PORT = 8000
 
@@ -32,7 +32,7 @@ def demo(*, port: Annotated[int | None, Parameter()] = None, store: str = "", as
         serving.Listening("127.0.0.1", PORT if port is None else port, moves=port is None),
         store=store or f"sqlite:{_file()}",
         access=EVERYBODY,
-        style=PLAIN,
+        style=Style(),
         as_json=as_json,
         say=TRY[0],
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import logging
 import os
 import shlex
 import shutil
@@ -24,12 +25,12 @@ from farhand.asgi.access.principal import EVERYTHING, Principal
 from farhand.asgi.access.tokens import Tokens
 from farhand.asgi.app import App, create_app
 from farhand.asgi.serve import LOOPBACK, Server, make_server
-from farhand.cli.logs import begin_logs
 from farhand.cli.opening import named, shown
 from farhand.cli.output import write_json
 from farhand.cli.remote import TOKEN, TOKEN_FILE, read_token
 from farhand.cli.serve import Access, Style
 from farhand.core.errors import FarhandError, UsageError
+from farhand.telemetry.logs import configure_logs
 
 ANY: Final = ("0.0.0.0", "::")  # noqa: S104  told apart, not listened on
 LOCAL: Final = "local"
@@ -74,10 +75,11 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM; what is under way then is kept."""
     app, made_up = application(agents, listening.host, store=store, access=access)
-    begin_logs(style.log, quiet=style.quiet)
     found = listening.open()
     host, port = found.getsockname()[:2]
     server = make_server(app, host=listening.host, port=port, signals=False)
+    configure_logs(json=style.log == "json", level=logging.ERROR if style.quiet else logging.INFO)
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # that it begins and ends is told here
     ready = Ready(
         url=_url(access.host_name, listening.host, host, port),
         token=made_up,

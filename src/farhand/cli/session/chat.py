@@ -11,6 +11,7 @@ from farhand.cli.objects import is_url, load_plugin, load_tools
 from farhand.cli.options import Login
 from farhand.cli.remote import address, reached
 from farhand.cli.session.display import Lines
+from farhand.cli.session.log import shown
 from farhand.cli.session.person import Person
 from farhand.cli.session.screen import display_for
 from farhand.cli.session.slash import new_thread
@@ -45,7 +46,12 @@ def chat(wanted: Wanted) -> Exit:
     moves = terminal.interactive or wanted.as_json
     display = display_for(story, as_json=wanted.as_json) if moves else Lines(story)
     person = Person(terminal, display, silent=wanted.as_json)
-    return terminal.run(lambda: _chat(wanted, person, story))
+
+    async def converse() -> Exit:
+        with shown(person):
+            return await _chat(wanted, person, story)
+
+    return terminal.run(converse)
 
 
 async def _chat(wanted: Wanted, person: Person, story: Story) -> Exit:
