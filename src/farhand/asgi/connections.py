@@ -1,4 +1,4 @@
-"""The connections of a server: how many there may be, how long they may keep it waiting, and how their bytes leave.
+"""The connections of a server: how many there may be, and how long they may keep it waiting.
 
 uvicorn waits for the head of a request and for whoever takes no answer as long as they like. Here whoever is late is
 cut off, and where there are too many, those go first who have not asked for anything.
@@ -26,8 +26,6 @@ TAKEN = 16_384
 """Bytes. Who takes less than that in a minute takes nothing."""
 UNSENT = 131_072
 """Bytes of a connection that the system keeps besides those that are on their way."""
-TOGETHER = 65_536
-"""Bytes that wait for the end of a turn of the event loop at most."""
 
 if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as Protocol
@@ -139,7 +137,7 @@ class Connection(Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Somebody has connected."""
         prepare(transport.get_extra_info("socket"), self._all.stuck)
-        super().connection_made(cast("asyncio.Transport", Gathered(transport, self.loop)))
+        super().connection_made(transport)
         if not self._all.admit(self, len(self.server_state.connections)):
             self.cut()
 
@@ -180,55 +178,6 @@ class Connection(Protocol):
         """It has taken most of it."""
         super().resume_writing()
         self._all.drains(self)
-
-
-class Gathered:
-    """A transport for which what is written in one turn of the event loop leaves in one write."""
-
-    __slots__ = ("_loop", "_pieces", "_size", "_transport")
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._pieces: list[bytes] = []
-        self._size = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        """Soon, with what else comes until then."""
-        if not self._pieces:
-            self._loop.call_soon(self._flush)
-        self._pieces.append(data)
-        self._size += len(data)
-        if self._size >= TOGETHER:
-            self._flush()
-
-    def writelines(self, pieces: list[bytes]) -> None:
-        """The same."""
-        self.write(b"".join(pieces))
-
-    def get_write_buffer_size(self) -> int:
-        """What was not sent yet."""
-        return self._size + self._transport.get_write_buffer_size()
-
-    def close(self) -> None:
-        """When everything is sent."""
-        self._flush()
-        self._transport.close()
-
-    def write_eof(self) -> None:
-        """Nothing more is written."""
-        self._flush()
-        self._transport.write_eof()
-
-    def _flush(self) -> None:
-        if not self._pieces:
-            return
-        pieces, self._pieces, self._size = self._pieces, [], 0
-        if not self._transport.is_closing():
-            self._transport.write(pieces[0] if len(pieces) == 1 else b"".join(pieces))
 
 
 def prepare(connected: socket.socket | None, stuck: float) -> None:
