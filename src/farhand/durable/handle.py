@@ -13,7 +13,7 @@ from farhand.runner.view import Output, RunView
 
 
 class StoredRun(Generic[Output]):
-    """A run by its id. Losing this loses nothing: `Runner.run_of` gives another one, on any replica."""
+    """A run by its id. Losing this loses nothing: `Runner.find` gives another one, in any process."""
 
     def __init__(self, replica: Replica, run: str, *, thread: str, key: str, agent: str, seq: int) -> None:
         self._replica = replica

@@ -239,6 +239,8 @@ async def revive(stored: Stored, toolsets: Toolsets, fetch: Fetch) -> Revived:
 async def _revive(stored: Stored, toolsets: Toolsets, fetch: Fetch) -> Revived:
     row = stored.run
     messages = read_messages(stored.messages)
+    if len(messages) != row.said:
+        raise RunRefused(f"its conversation should have {row.said} messages and has {len(messages)}")
     run: Run | None = None
     toolset, seq = "", 0
     if stored.snapshot:
