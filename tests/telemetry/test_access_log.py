@@ -38,7 +38,7 @@ async def test_an_address_where_nothing_is_and_a_method_that_there_is_not_are_no
     async with office() as place:
         await place.ask("PURGE", "/canary")
     [line] = lines(caplog)
-    assert (line["endpoint"], line["method"], line["status"]) == ("none", "other", 404)
+    assert (line["endpoint"], line["method"], line["status"]) == ("none", "_OTHER", 404)
     assert "principal" not in line
     assert "canary" not in caplog.text.lower()
 

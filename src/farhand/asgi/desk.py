@@ -105,9 +105,10 @@ class Desk:
     async def _start(self, asked: Asked) -> StoredRun[Any]:
         body: native.RunRequest = asked.body
         who = asked.who
-        missing = sorted(set(body.requires) - native.CAPABILITIES)
-        if missing:
-            raise InvalidInput(f"this server cannot do what the client needs: {', '.join(missing)}")
+        for at, capability in enumerate(body.requires):
+            if capability not in native.CAPABILITIES:
+                known = ", ".join(sorted(native.CAPABILITIES))
+                raise InvalidInput(f"/requires/{at}: this server cannot do that; it can: {known}")
         tools = self._brought(who, body.tools)
         await self._expect_room(who.id, asked.ids["thread"])
         return await self.runner.start(

@@ -21,6 +21,9 @@ HUNG_UP: Final = 499
 SWITCHING: Final = 101
 NOT_LET_IN: Final = 403
 FAILED: Final = 500
+OTHER: Final = "_OTHER"
+"""Instead of a method that there is not: in a frame of a socket it may be any text."""
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _KEY = "farhand.sighting"
 _NOBODY = Onlookers(())
 _HEADS = {
@@ -37,7 +40,8 @@ class Sighting:
     __slots__ = ("_onlookers", "_over", "seen")
 
     def __init__(self, onlookers: Onlookers, method: str, headers: Mapping[bytes, bytes]) -> None:
-        self.seen = Answering(id=secrets.token_hex(8), method=method, headers=headers)
+        known = method if method in _METHODS else OTHER
+        self.seen = Answering(id=secrets.token_hex(8), method=known, headers=headers)
         self._onlookers = onlookers
         self._over = False
 

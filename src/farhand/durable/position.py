@@ -34,7 +34,7 @@ class Position(Struct, frozen=True, gc=False):
             return cls(0)
         found = _TEXT.fullmatch(text)
         if found is None:
-            raise InvalidInput(f"{text[:80]!r} is no position in a thread")
+            raise InvalidInput("what was sent as a position in a thread is none")
         return cls(*(int(number or 0) for number in found.groups()))
 
     @classmethod

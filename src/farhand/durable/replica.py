@@ -194,7 +194,7 @@ class Replica:
             return self.agents[name]
         except KeyError:
             known = ", ".join(map(repr, self.agents)) or "none"
-            raise UsageError(f"this runner has no agent {name!r}; it has {known}") from None
+            raise UsageError(f"there is no agent of this name; there are: {known}") from None
 
     def means(self, name: str) -> Means:
         """What an agent's runs work with."""

@@ -31,6 +31,7 @@ class Answering(_Timed, kw_only=True, eq=False):
     id: str
     """Ours; whoever asked is told it."""
     method: str
+    """`_OTHER` if it is none of those that there are."""
     headers: Mapping[bytes, bytes]
     endpoint: str = ""
     """By its name; empty if there is none."""

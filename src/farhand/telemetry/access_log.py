@@ -11,13 +11,12 @@ logger = logging.getLogger("farhand.requests")
 
 FIELDS = {
     "endpoint": f"Its name, as in the OpenAPI description; `{NO_ENDPOINT}` for an address where nothing is.",
-    "method": "As it was sent, if it is one that there is.",
+    "method": "`_OTHER` if it is none of those that there are.",
     "status": "Of the answer. 499: whoever asked hung up first.",
     "ms": "Milliseconds until the answer, or the head of a stream, was on its way.",
     "principal": "Who asked, once that was known.",
     "code": "Of the problem that was answered with.",
 }
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT"})
 
 
 class AccessLog(Observer):
@@ -30,7 +29,7 @@ class AccessLog(Observer):
         endpoint = activity.endpoint or NO_ENDPOINT
         said: dict[str, object] = {
             "endpoint": endpoint,
-            "method": activity.method if activity.method in _METHODS else "other",
+            "method": activity.method,
             "status": activity.status,
             "ms": round(activity.took * 1000, 1),
             "request": activity.id,

@@ -65,7 +65,7 @@ MEANINGS: Final[dict[Name, str]] = {
     Name.OUTPUT: "With `content=True`.",
     Name.ARGUMENTS: "With `content=True`; secrets are masked.",
     Name.RESULT: "With `content=True`; secrets are masked.",
-    Name.HTTP_METHOD: "As it was sent.",
+    Name.HTTP_METHOD: "`_OTHER` if it is none of those that there are.",
     Name.HTTP_ROUTE: "The shape of the path; the path itself is in no span.",
     Name.HTTP_STATUS: "Of the answer.",
     Name.ERROR: "The code of a failure or a problem; never its text.",
