@@ -1,7 +1,11 @@
 """A key names one run of its principal, whatever else was left open when it was started."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
+from farhand import tool
 from farhand.core.errors import StartConflict
 from farhand.durable import Runner
 from farhand.stores.memory import MemoryStore
@@ -16,3 +20,16 @@ async def test_a_start_under_a_key_without_a_thread_gives_the_same_run_again() -
         assert (await runner.thread(again.thread)).messages[0].text == "hi"
         with pytest.raises(StartConflict):
             await runner.start("hi", key="job-1", thread=first.thread)
+
+
+async def test_the_same_tools_are_the_same_start_and_others_of_the_same_name_are_not() -> None:
+    def tools(description: str = "Draw.") -> Iterator[Any]:
+        yield tool.define("draw", input={"type": "object"}, description=description)
+        yield {"name": "erase", "description": "Erase.", "parameters": {"type": "object"}}
+
+    async with Runner(agent("hello"), store=MemoryStore()) as runner:
+        first = await runner.start("hi", key="job-1", tools=tools())
+        assert (await runner.start("hi", key="job-1", tools=tools())).id == first.id
+        assert {"draw", "erase"} <= set((await first.look()).state.tools)
+        with pytest.raises(StartConflict):
+            await runner.start("hi", key="job-1", tools=tools("Draw something else."))

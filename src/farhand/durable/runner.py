@@ -34,6 +34,7 @@ from farhand.runner.observer import Observer
 from farhand.runner.view import RunView
 from farhand.stores import open_store
 from farhand.stores.base import RunRow, Store, ThreadRow
+from farhand.tool import Tool
 
 NEW_INPUT = "user provided new input"
 
@@ -137,6 +138,7 @@ class Runner(Verbs):
         """
         name = agent or self._default
         clock = self._replica.clock
+        tools = tools if isinstance(tools, bytes | str) else tuple(tools)  # it may be tried several times
         request = _request(name, thread or "", message, tools) if key else ""
         thread = thread or clock.new_id()
         while True:
@@ -360,4 +362,9 @@ class Runner(Verbs):
 
 def _request(agent: str, thread: str, message: Input, tools: ClientTools) -> str:
     """What a start asks for, as far as it has to be the same under the same key."""
-    return sha256(json.encode([agent, thread, repr(message), repr(tools)])).hexdigest()
+    brought = tools if isinstance(tools, bytes | str) else [_said_of(tool) for tool in tools]
+    return sha256(json.encode([agent, thread, repr(message), repr(brought)])).hexdigest()
+
+
+def _said_of(tool: Tool[Any, Any] | Mapping[str, Any]) -> object:
+    return (tool.name, tool.definition.pin) if isinstance(tool, Tool) else tool
