@@ -26,6 +26,7 @@ from farhand.core.pieces import Done, Piece, ReasoningDelta, TextDelta, ToolArgs
 from farhand.models import Request
 from farhand.runner.activity import Activity, Answering, Running
 from farhand.runner.observer import Observer
+from farhand.stopping import StopWhen
 from farhand.telemetry import OpenTelemetry, configure_logs
 from farhand.testing.server import served
 from farhand.tool import Secret
@@ -67,7 +68,7 @@ class Parrot:
             raise ModelError(rest, code="overloaded")
         if word == "break":
             yield ToolArgsDelta(7, rest)
-        yield ReasoningDelta(last.text)
+        yield ReasoningDelta(last.text if word in ("say", "call") else "")
         yield Usage(input=3, output=4)
         if word == "call":
             for index, use in enumerate(rest.split("|")):
@@ -77,7 +78,7 @@ class Parrot:
                 yield ToolArgsDelta(index, arguments[9:])
                 yield ToolEnd(index, arguments)
         else:
-            yield TextDelta(rest)
+            yield TextDelta(rest if word == "say" else "understood")
         yield Done()
 
 
@@ -109,6 +110,19 @@ async def crash(text: str) -> None:
 async def regret(text: str) -> None:
     """Fail in words."""
     raise ToolError(text, code="regrets", details={"text": text})
+
+
+async def stop_when(run: Any) -> bool:
+    last = run.messages[-1]
+    if isinstance(last, ToolMessage) and last.tool == "stop":
+        raise LookupError(last.text)
+    return False
+
+
+@tool
+async def stop(text: str) -> str:
+    """The condition to stop raises."""
+    return text
 
 
 def judge(text: str) -> bool:
@@ -181,7 +195,8 @@ async def main(folder: Path, store: str) -> None:
     provider.add_span_processor(SimpleSpanProcessor(ToFile(folder / "spans.jsonl")))
     agent = Agent(
         Parrot(),
-        tools=[echo, vault, crash, regret, judged, odd, pick],
+        tools=[echo, vault, crash, regret, judged, odd, stop, pick],
+        stop_when=StopWhen(stop_when),
         instructions=os.environ["CANARY_INSTRUCTIONS"],
     )
     tokens = Tokens(

@@ -179,7 +179,7 @@ async def _talk(here: Stage) -> None:
     await here.run(f"break {put('broken reply')}")
     part = {"type": "binary", "mime_type": "image/png", "url": f"http://x/{put('url')}", "filename": put("file")}
     await here.run("", input=[{"type": "text", "text": put("part")}, {"type": "json", "value": put("json")}, part])
-    for name in ("echo", "crash", "regret", "judged", "odd", "missing"):
+    for name in ("echo", "crash", "regret", "judged", "odd", "stop", "missing"):
         await here.run("call " + arguments(name, text=put(f"argument of {name}")))
     await here.run(f'call echo={{"text": 1, "other": "{put("argument that does not fit")}"}}')
     await here.run(f'call echo={{"text": "{put("argument that is no JSON")}')
@@ -353,6 +353,27 @@ async def test_what_let_somebody_in_is_not_in_the_store(tmp_path: Path) -> None:
     assert "model text" in found
     for kind in ("token", "other token", "wrong token", "cookie", "header", "environment", "baggage", "user agent"):
         assert kind not in found
+
+
+async def test_a_password_of_a_database_is_not_told_by_a_server_that_cannot_reach_it(tmp_path: Path) -> None:
+    password = Canaries()
+    store = f"postgresql://ann:{password('password')}@127.0.0.1:9/farhand"
+    process = await asyncio.create_subprocess_exec(
+        *[sys.executable, "-m", "tests.asgi.canary_server", str(tmp_path), store],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            **dict.fromkeys(("CANARY_TOKEN", "CANARY_OTHER_TOKEN"), "a" * 24),
+            "CANARY_INSTRUCTIONS": "",
+        },
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    async with asyncio.timeout(30):
+        said, _ = await process.communicate()
+    assert b"StoreAway" in said
+    assert password.found_in(said.decode()) == set()
 
 
 async def test_a_leak_that_was_planted_is_found(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from msgspec import Struct, json
 from farhand.core.errors import FarhandError
 from farhand.core.updates import Update
 from farhand.durable.position import Position
+from farhand.places.faults import trail
 from farhand.protocols import sse
 from farhand.protocols.native import CallOffered, CallWithdrawn
 
@@ -168,9 +169,9 @@ class Stream:
             async with aclosing(frames):
                 async for frame in frames:
                     await self.put(frame)
-        except Exception as error:  # nothing but the end can be told any more; the reader comes back
+        except Exception as error:  # noqa: BLE001  nothing but the end can be told any more; the reader comes back
             level = logging.WARNING if isinstance(error, FarhandError) else logging.ERROR
-            logger.log(level, "a stream broke off (%s)", type(error).__name__, exc_info=level == logging.ERROR)
+            logger.log(level, "a stream broke off: %s", trail(error))
         except asyncio.CancelledError:
             if not self._ending or self._task is None or self._task.uncancel():
                 raise

@@ -5,6 +5,8 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from farhand.places.faults import trail
+
 T = TypeVar("T")
 
 logger = logging.getLogger("farhand.durable")
@@ -38,4 +40,4 @@ class Errands:
     def _done(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("an errand failed: %s", type(error).__name__, exc_info=error)
+            logger.error("an errand failed: %s", trail(error))

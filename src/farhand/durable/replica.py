@@ -33,6 +33,7 @@ from farhand.durable.record import Revived, Toolsets, make_write, revive
 from farhand.durable.reports import Reports
 from farhand.durable.sight import Sight
 from farhand.durable.timing import Timing
+from farhand.places.faults import trail
 from farhand.runner.clock import Clock
 from farhand.runner.driver import Change, Driver, LetGo, Means
 from farhand.runner.observer import Observer
@@ -255,8 +256,8 @@ class Replica:
                     await held.driver.drive()
             except LetGo:
                 return
-            except Exception as error:  # a fault of ours or of a callback: the run has been told
-                logger.exception("run %s was stopped by %s", held.row.id, type(error).__name__)
+            except Exception as error:  # noqa: BLE001  a fault of ours or of a callback: the run has been told
+                logger.error("run %s was stopped by %s", held.row.id, trail(error))
                 await held.settled()
                 held.leave(Moved())  # if it has not ended by that, it is found again and taken up as lost
                 return
@@ -412,8 +413,8 @@ class Replica:
                 await self._round()
             except StoreError as error:
                 logger.warning("the store cannot be used (%s); trying again", type(error).__name__)
-            except Exception:
-                logger.exception("a round of looking after the runs failed; trying again")
+            except Exception as error:  # noqa: BLE001  whatever it is, the next round comes
+                logger.error("a round of looking after the runs failed, trying again: %s", trail(error))
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.timing.tick):
                     await self._news.wait()
