@@ -128,6 +128,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             lane.remains.clear()
         self._lanes += self._dead
         self._dead.clear()
+        self._stood = 0  # the circle that may have ended it is none of this
         for _ in range(ROUNDS):
             left = asyncio.all_tasks(self)
             if not left:
