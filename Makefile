@@ -14,7 +14,7 @@ LOGS := .cache
 # Run a command; show what it printed only when it fails.
 quietly = mkdir -p $(LOGS); $(2) > $(LOGS)/$(1).log 2>&1 || { cat $(LOGS)/$(1).log; exit 1; }
 
-run: $(STAMP) ## set up what is needed and start the demo
+run: $(STAMP) ## set up what is needed and serve the demo agent; it says what to try in another terminal
 	@$(BIN)/farhand demo
 
 test: debian static core-coverage ## everything: static checks, coverage of the core, all tests

@@ -50,7 +50,7 @@ def roll_dice(
 
 
 @tool(effect="pure")
-async def count_slowly(to: Annotated[int, Field(ge=1, le=20)], context: CallContext) -> str:
+async def count_slowly(to: Annotated[int, Field(ge=1, le=20, description="How far")], context: CallContext) -> str:
     """Count, and say how far it is."""
     for number in range(1, to + 1):
         await asyncio.sleep(0.3)
@@ -65,15 +65,18 @@ async def save_note(text: Annotated[str, Field(description="What to remember", m
     return f"saved, {len(NOTES)} in all"
 
 
-class Message(BaseModel):
+class Message(BaseModel, extra="forbid"):
     """Show a message to the person at the screen."""
 
     message: str = Field(description="What to show")
-    severity: Literal["info", "warning", "error"] = "info"
+    severity: Literal["info", "warning", "error"] = Field("info", description="How much it matters")
 
 
 show_message = tool.define("show_message", input=Message, output=str, description=str(Message.__doc__))
 """A client tool: only its definition is here, the terminal runs it."""
+
+
+OWN = {"what_time", "roll_dice", "count_slowly", "save_note", "show_message"}
 
 
 def demo_agent(model: Model | None = None) -> Agent[str]:
@@ -101,7 +104,8 @@ def reply(request: Request) -> Turn | Use | str:
     told = [message for message in request.messages[_last_input(request) + 1 :] if isinstance(message, ToolMessage)]
     if told:
         return Turn(_words("; ".join(f"{message.tool}: {message.text}" for message in told) + "."))
-    uses = _uses(_asked(request)) if request.tools else []
+    asked = _asked(request)
+    uses = [*_uses(asked), *_uses_of_others(asked, request)] if request.tools else []
     if uses:
         return Turn(_words("Let me see. "), *uses)
     return Turn(_words(f"I follow a few rules and need no key. Try: {' / '.join(TRY)}"))
@@ -122,6 +126,12 @@ def _uses(text: str) -> list[Use]:
         severity = next((word for word in ("warning", "error") if word in lower), "info")
         uses.append(Use("show_message", {"message": shown.group(1), "severity": severity}))
     return uses
+
+
+def _uses_of_others(text: str, request: Request) -> list[Use]:
+    """Tools that a client has brought, called by their name: `use read_clipboard`."""
+    named = set(re.findall(r"\w+", text))
+    return [Use(tool.name, {}) for tool in request.tools if tool.name in named and tool.name not in OWN]
 
 
 def _words(text: str) -> list[str]:

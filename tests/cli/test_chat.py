@@ -243,6 +243,10 @@ def test_a_chat_that_cannot_begin_is_one_line(words: list[str], code: int, why: 
     assert why in bad(code, "chat", *words)
 
 
+def test_a_token_for_another_server_is_none_of_the_business_of_an_agent_of_this_machine() -> None:
+    assert good("chat", HOUSE, "hello", FARHAND_TOKEN="a-token-for-another-server") == "hello\n"
+
+
 def test_a_token_that_does_not_count_is_told(server: Served) -> None:
     assert "give a token" in bad(4, "chat", server.bare, "hello")
     assert "give a token" in bad(4, "chat", server.bare, "hello", "--token", "x" * 30)

@@ -30,6 +30,8 @@ from farhand.cli.output import write_json
 from farhand.cli.remote import TOKEN, TOKEN_FILE, read_token
 from farhand.cli.serve import Access, Style
 from farhand.core.errors import FarhandError, UsageError
+from farhand.stores import open_store
+from farhand.stores.base import Store
 from farhand.telemetry.logs import configure_logs
 
 ANY: Final = ("0.0.0.0", "::")  # noqa: S104  told apart, not listened on
@@ -107,12 +109,13 @@ def application(agents: Sequence[Agent[Any]], host: str, *, store: str, access: 
     hosts = _hosts(host, access.host_name)
     made_up = Loopback(hosts=hosts, origins=access.origin) if not ways else None
     authenticate = made_up or (ways[0] if len(ways) == 1 else FirstOf(*ways))
-    app = create_app(*agents, store=_store(store), authenticate=authenticate, hosts=hosts, origins=access.origin)
+    app = create_app(*agents, store=store_of(store), authenticate=authenticate, hosts=hosts, origins=access.origin)
     return app, "" if made_up is None else made_up.token
 
 
-def _store(url: str) -> Any:
-    return url if url == "memory:" else named(url)
+def store_of(url: str) -> Store:
+    """A store for a server; one in memory will do."""
+    return open_store(url) if url == "memory:" else named(url)
 
 
 def _ways(host: str, access: Access) -> list[Authenticate]:

@@ -3,10 +3,11 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+from farhand.asgi.access.loopback import Loopback
+from farhand.asgi.app import create_app
 from farhand.asgi.serve import make_server
 from farhand.cli.objects import load_agent
-from farhand.cli.serve import EVERYBODY
-from farhand.cli.serving import Listening, application, begun, look_at
+from farhand.cli.serving import Listening, begun, look_at, store_of
 from farhand.cli.session.person import Person
 from farhand.cli.session.stage import PlayedByPerson
 
@@ -20,9 +21,10 @@ async def served(where: str, person: Person, *, store: str, manual: bool) -> Asy
     if manual:
         agent.model = PlayedByPerson(person)
     await look_at(store)
-    app, token = application([agent], HOST, store=store, access=EVERYBODY)
+    loopback = Loopback()  # whatever token is in the environment is for another server
+    app = create_app(agent, store=store_of(store), authenticate=loopback)
     found = Listening(HOST, 0).open()
     port = found.getsockname()[1]
     server = make_server(app, host=HOST, port=port, signals=False)
     async with begun(server, found):
-        yield f"http://{HOST}:{port}", token
+        yield f"http://{HOST}:{port}", loopback.token
