@@ -17,7 +17,7 @@ from typing import Any, cast, get_args
 from msgspec import NODEFAULT, Struct, structs
 
 import farhand
-from docs_src import wire
+from docs_src import commands, wire
 from farhand import tool
 from farhand.asgi.access.principal import SCOPES, USUAL
 from farhand.asgi.access.quota import Quota
@@ -247,6 +247,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "scopes": scopes,
     "quota": lambda: settings_of(Quota),
     "reach": lambda: settings_of(Reach),
+    "commands": commands.commands,
+    "exit codes": commands.exit_codes,
     "native requests": wire.requests,
     "native problems": wire.problems,
     "native frames": wire.frames,
