@@ -78,7 +78,7 @@ def test_every_parameter_of_an_agent_and_every_member_of_a_run_is_documented() -
 
 def test_every_verb_and_parameter_of_a_runner_is_documented() -> None:
     text = page("durable.md")
-    verbs = [name for name in vars(Runner) if not name.startswith("_")]
+    verbs = [name for kind in Runner.__mro__ for name in vars(kind) if not name.startswith("_")]
     assert [name for name in verbs if not re.search(rf"`(await )?(runner|office)\.{name}\(", text)] == []
     parameters = [*inspect.signature(Runner.start).parameters, *inspect.signature(Runner.__init__).parameters]
     assert [name for name in parameters if f"`{name}`" not in text and f"`*{name}`" not in text] == ["self", "self"]
@@ -88,7 +88,7 @@ def test_every_verb_and_parameter_of_a_runner_is_documented() -> None:
 
 
 def test_every_method_of_a_store_and_every_command_for_stores_is_documented() -> None:
-    methods = [name for name in vars(Store) if not name.startswith("_")]
+    methods = [name for kind in Store.__mro__ for name in vars(kind) if not name.startswith("_")]
     assert [name for name in methods if f"`{name}`" not in page("stores.md")] == []
     commands = [name for name in store if not name.startswith("-")]
     assert [name for name in commands if f"`farhand store {name} URL" not in page("durable.md")] == []
