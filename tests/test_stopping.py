@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from farhand import Agent, scripted, tool, until
+from farhand import Agent, ToolError, scripted, tool, until
+from farhand.core.call import Call, Outcome
 from farhand.core.pieces import Finish, Usage
 from farhand.core.run import Phase, Run
 from farhand.models import Turn, Use
-from farhand.stopping import StopWhen, called, finish_reason, max_turns
+from farhand.stopping import StopWhen, called, failures, finish_reason, max_turns
 
 
 def make_run(**fields: Any) -> Run:
@@ -95,3 +96,37 @@ async def test_a_condition_that_fails_is_the_programs_fault_and_cancels_the_run(
     with pytest.raises(LookupError, match="boom"):
         await live.wait()
     assert live.status == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "stops"),
+    [
+        ("failed failed failed", True),
+        ("ok failed invalid timed_out", True),
+        ("failed unavailable unknown", True),
+        ("failed failed", False),
+        ("failed failed ok failed", False),
+        ("failed denied failed cancelled failed denied", True),
+        ("denied denied denied", False),
+        ("", False),
+    ],
+)
+async def test_failures_in_a_row_stop_and_what_nobody_wanted_is_none(outcomes: str, stops: bool) -> None:
+    calls = {str(n): make_call(str(n), Outcome(name)) for n, name in enumerate(outcomes.split())}
+    assert await failures(3)(make_run(calls=calls)) is stops
+
+
+async def test_a_run_whose_tools_fail_one_after_the_other_says_that_it_was_stopped() -> None:
+    model = scripted(lambda _: Turn("again", Use("break")))
+    run = await Agent(model, tools=[tool(name="break")(fail)], stop_when=failures(2)).run("go")
+    assert (run.status, len(model.requests)) == ("stopped", 2)
+    assert [call.outcome for call in run.calls] == [Outcome.FAILED] * 2
+
+
+async def fail() -> None:
+    """Fail."""
+    raise ToolError("no")
+
+
+def make_call(name: str, outcome: Outcome) -> Call:
+    return Call(name, name, "break", 1, outcome=outcome)

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Awaitable, Callable
 
+from farhand.core.call import Outcome
 from farhand.core.pieces import Finish
 from farhand.core.run import Run
 
@@ -49,3 +50,17 @@ def called(tool: str) -> StopWhen:
 def finish_reason(*reasons: Finish) -> StopWhen:
     """Stop when the model's newest reply ended for one of these reasons."""
     return StopWhen(lambda run: run.finish in reasons)
+
+
+NO_FAILURE = frozenset({Outcome.DENIED, Outcome.CANCELLED})
+"""Somebody did not want the call; that says nothing of whether tools work."""
+
+
+def failures(in_a_row: int = 3) -> StopWhen:
+    """Stop after so many calls in a row that came to nothing: failed, invalid, timed out, unavailable, unknown."""
+
+    def failed(run: Run) -> bool:
+        newest = [call.outcome for call in reversed(run.calls.values()) if call.outcome not in NO_FAILURE][:in_a_row]
+        return len(newest) == in_a_row and Outcome.OK not in newest
+
+    return StopWhen(failed)

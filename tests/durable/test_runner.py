@@ -6,9 +6,10 @@ import pytest
 
 from farhand import Agent, scripted, tool
 from farhand.core.errors import AnswerConflict, UnknownCall
+from farhand.core.messages import ToolMessage
 from farhand.core.updates import RunEnded
 from farhand.durable import Runner
-from farhand.models import Use
+from farhand.models import Turn, Use
 from farhand.stores.memory import MemoryStore
 
 pick = tool.define("pick", input={"type": "object"}, description="Pick something.")
@@ -68,3 +69,18 @@ async def test_updates_are_numbered_without_gap_and_can_be_read_again() -> None:
             if type(update).__name__ not in ("TextStreamed", "CallNamed", "CallStreamed")
         ]
         assert told == again
+
+
+async def test_calls_that_wait_together_may_be_answered_one_at_a_time() -> None:
+    model = scripted([Turn("", Use("pick"), Use("pick")), "both"])
+    async with Runner(Agent(model, tools=[pick]), store=MemoryStore()) as runner:
+        run = await runner.start("hi")
+        first, second = (await run.wait()).pending
+        await runner.answer(second.id, 2)
+        view = await run.wait()
+        assert (view.status, [call.id for call in view.pending]) == ("waiting", [first.id])
+        await runner.answer(first.id, 1)
+        view = await run.wait()
+        assert (view.output, view.id) == ("both", run.id)
+        told = [message.call_id for message in model.requests[1].messages if isinstance(message, ToolMessage)]
+        assert told == [first.id, second.id]
