@@ -17,7 +17,7 @@ from typing import Any, cast, get_args
 from msgspec import NODEFAULT, Struct, structs
 
 import farhand
-from docs_src import commands, wire
+from docs_src import commands, observing, wire
 from farhand import tool
 from farhand.asgi.access.principal import SCOPES, USUAL
 from farhand.asgi.access.quota import Quota
@@ -233,6 +233,9 @@ def code_of(kind: type[FarhandError]) -> str:
 
 
 PARTS: dict[str, Callable[[], str]] = {
+    "metrics": observing.metrics,
+    "span attributes": observing.attributes,
+    "log fields": observing.log_fields,
     "call table": call_table,
     "run phases": run_phases,
     "limits": limits,

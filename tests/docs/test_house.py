@@ -32,7 +32,7 @@ DRAWERS = {
 # What `import farhand` must leave alone: whoever needs one of these imports it in its one place.
 NOT_AT_IMPORT = {
     *("pydantic", "httpx", "httpx2", "starlette", "uvicorn", "openai", "anthropic", "mcp", "a2a", "rich", "cyclopts"),
-    *("asyncpg", "wasmtime", "cryptography"),
+    *("asyncpg", "wasmtime", "cryptography", "opentelemetry", "prometheus_client"),
 }
 
 # Traces of one machine. Written in parts, so that this page does not find itself.
