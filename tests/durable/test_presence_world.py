@@ -90,6 +90,9 @@ class Client:
             except AWAY:
                 wanted.clear()
                 await asyncio.sleep(0.3)
+            except asyncio.CancelledError:
+                wanted.clear()
+                raise
             else:
                 self._connected = (process, process._life, attachment)
 

@@ -144,7 +144,9 @@ class Runner(Verbs):
         while True:
             if key and (row := await self.store.run_under(principal, key)) is not None:
                 return await self._same(row, request)
-            known = await self._free(thread, principal, busy)
+            known = await self._free(thread, principal, busy, key)
+            if known is None:
+                continue
             started = await self._started(name, message, tools, principal, thread, known)
             if started.refused and clashes == "refuse":
                 raise DuplicateToolName("; ".join(started.refused))
@@ -310,18 +312,20 @@ class Runner(Verbs):
         found = await asyncio.gather(*map(self._replica.names.of, keys))
         return {key: "" if name is None else name.name for key, name in zip(keys, found, strict=True)}
 
-    async def _free(self, thread: str, principal: str, busy: str) -> ThreadRow:
-        """The thread, without an open run."""
-        key = thread_key(principal, thread)
-        row = await self.store.thread(key)
+    async def _free(self, thread: str, principal: str, busy: str, key: str) -> ThreadRow | None:
+        """The thread, without an open run; None if what is to be started has been started meanwhile."""
+        name = thread_key(principal, thread)
+        row = await self.store.thread(name)
         now = self._replica.clock.now()
         if row is None:
-            return ThreadRow(id=key, owner=principal, name=thread, created=now, updated=now)
+            return ThreadRow(id=name, owner=principal, name=thread, created=now, updated=now)
         if row.run:
+            if key and await self.store.run_under(principal, key) is not None:
+                return None  # the open run may be the very one
             if busy == "refuse":
                 raise ThreadBusy(f"thread {thread!r} has an open run")
             await self.cancel(row.run, NEW_INPUT, principal=principal)
-            return await self._free(thread, principal, busy)
+            return await self._free(thread, principal, busy, key)
         return row
 
     async def _started(
