@@ -8,7 +8,7 @@ import pytest
 from proofs import bugs
 from proofs.world import search, tell
 
-STORIES = 300
+STORIES = 200
 
 
 @pytest.fixture(autouse=True)
