@@ -1,5 +1,6 @@
 """Bodies and queries of requests: measured before they are read, and read into the types of the protocol."""
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
@@ -26,11 +27,32 @@ class Gone(Exception):
     """Whoever asked has hung up."""
 
 
-async def read_body(headers: Mapping[bytes, bytes], receive: Receive, limit: int) -> bytes:
-    """The whole body. Raises `TooLarge` as soon as it is known to be so, `Gone` if it does not come."""
-    announced = headers.get(b"content-length", b"")
-    if announced.isdigit() and (len(announced) > 12 or int(announced) > limit):
-        raise TooLarge(f"a body has at most {limit} bytes; this one has {announced[:20].decode()}")
+def announced(headers: Mapping[bytes, bytes], limit: int) -> int:
+    """How many bytes are to come, as far as that is told. Raises `TooLarge`."""
+    told = headers.get(b"content-length", b"")
+    if not told.isdigit():
+        return 0
+    if len(told) > 12 or int(told) > limit:
+        raise TooLarge(f"a body has at most {limit} bytes; this one has {told[:20].decode()}")
+    return int(told)
+
+
+async def read_body(
+    headers: Mapping[bytes, bytes], receive: Receive, limit: int, patience: float | None = None
+) -> bytes:
+    """The whole body. Raises `TooLarge` as soon as it is known to be so, `Gone` if it does not come.
+
+    Who takes more than `patience` seconds to send it has sent something that cannot be read.
+    """
+    announced(headers, limit)
+    try:
+        async with asyncio.timeout(patience):
+            return await _pieces(receive, limit)
+    except TimeoutError:
+        raise InvalidInput(f"the body was not there within {patience:g} seconds") from None
+
+
+async def _pieces(receive: Receive, limit: int) -> bytes:
     pieces: list[bytes] = []
     size = 0
     while True:
