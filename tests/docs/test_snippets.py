@@ -7,6 +7,7 @@ A line that ends with `prints:` or `output:` makes the ```text block that follow
 """
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -99,6 +100,7 @@ def printed_by(program: Path, folder: Path) -> str:
         capture_output=True,
         encoding="utf-8",
         timeout=SECONDS,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},  # for the parts of docs_src/generate.py
     )
     assert ran.returncode == 0, f"{program.name} ended with {ran.returncode}\n{ran.stdout}\n{ran.stderr}"
     return ran.stdout

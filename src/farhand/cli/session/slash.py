@@ -1,15 +1,14 @@
 """Lines that begin with a slash: what a person may ask of the chat itself."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import uuid4
 
-from farhand.core.errors import UnknownCall
+from msgspec import Struct
 
-if TYPE_CHECKING:
-    from farhand.cli.session.talk import Talk
+from farhand.cli.session.person import Person
+from farhand.client import Client, Thread
+from farhand.core.errors import UnknownCall
 
 HELP: Final = {
     "help": "what there is",
@@ -21,12 +20,21 @@ HELP: Final = {
 }
 
 
-class Slash:
-    """Takes one such line."""
+class Then(Struct, frozen=True):
+    """How the chat goes on."""
 
-    def __init__(self, talk: Talk) -> None:
-        self._talk = talk
-        self._commands: dict[str, Callable[[str], Awaitable[None]]] = {
+    thread: Thread
+    leaves: bool = False
+
+
+class Slash:
+    """Takes such lines."""
+
+    def __init__(self, client: Client, person: Person, runs: Callable[[str], bool]) -> None:
+        self._client = client
+        self._person = person
+        self._runs_here = runs
+        self._commands: dict[str, Callable[[Thread, str], Awaitable[Then]]] = {
             "help": self._help,
             "thread": self._thread,
             "tools": self._tools,
@@ -35,49 +43,55 @@ class Slash:
             "quit": self._quit,
         }
 
-    async def take(self, line: str) -> None:
-        """Without the slash."""
+    async def take(self, line: str, thread: Thread) -> Then:
+        """One line, without the slash."""
         word, _, rest = line.strip().partition(" ")
         command = self._commands.get(word.lower())
         if command is None:
-            self._say(f"there is no /{word}; there are {', '.join('/' + name for name in HELP)}")
-        else:
-            await command(rest.strip())
+            self._person.say(f"there is no /{word}; there are {', '.join('/' + name for name in HELP)}")
+            return Then(thread)
+        return await command(thread, rest.strip())
 
-    def _say(self, text: str) -> None:
-        self._talk.person.say(text)
-
-    async def _help(self, _: str) -> None:
+    async def _help(self, thread: Thread, _: str) -> Then:
         for name, text in HELP.items():
-            self._say(f"/{name:<8}{text}")
-        self._say("Ctrl-C   call the run off; once more leaves it")
-        self._say("//text   says a line that begins with a slash")
+            self._person.say(f"/{name:<8}{text}")
+        self._person.say("Ctrl-C   call the run off; once more leaves it")
+        self._person.say("//text   says a line that begins with a slash")
+        return Then(thread)
 
-    async def _thread(self, name: str) -> None:
+    async def _thread(self, thread: Thread, name: str) -> Then:
         if name:
-            self._talk.thread = self._talk.client.thread(new_thread() if name == "new" else name)
-        self._say(f"thread {self._talk.thread.id}")
+            thread = self._client.thread(new_thread() if name == "new" else name)
+        self._person.say(f"thread {thread.id}")
+        return Then(thread)
 
-    async def _tools(self, _: str) -> None:
-        for tool in await self._talk.client.tools():
-            here = " (here)" if self._talk.runs(tool.name) else ""
-            self._say(f"{tool.name}: {tool.place}{here}: {tool.description.strip().partition(chr(10))[0]}")
-        for definition in self._talk.client.tools_offered:
-            self._say(f"{definition.name}: brought from here: {definition.description.strip().partition(chr(10))[0]}")
+    async def _tools(self, thread: Thread, _: str) -> Then:
+        for tool in await self._client.tools():
+            here = " (here)" if self._runs_here(tool.name) else ""
+            self._person.say(f"{tool.name}: {tool.place}{here}: {_first(tool.description)}")
+        for definition in self._client.tools_offered:
+            self._person.say(f"{definition.name}: brought from here: {_first(definition.description)}")
+        return Then(thread)
 
-    async def _runs(self, _: str) -> None:
-        for run in await self._talk.client.runs(limit=10):
-            self._say(f"{run.id}  {run.thread_id}  {run.state}")
+    async def _runs(self, thread: Thread, _: str) -> Then:
+        for run in await self._client.runs(limit=10):
+            self._person.say(f"{run.id}  {run.thread_id}  {run.state}")
+        return Then(thread)
 
-    async def _cancel(self, _: str) -> None:
+    async def _cancel(self, thread: Thread, _: str) -> Then:
         try:
-            done = await self._talk.thread.cancel()
+            done = await thread.cancel()
         except UnknownCall:  # nothing has been said in it yet
             done = False
-        self._say("called off" if done else "no run is open here")
+        self._person.say("called off" if done else "no run is open here")
+        return Then(thread)
 
-    async def _quit(self, _: str) -> None:
-        self._talk.leave()
+    async def _quit(self, thread: Thread, _: str) -> Then:
+        return Then(thread, leaves=True)
+
+
+def _first(text: str) -> str:
+    return text.strip().partition("\n")[0]
 
 
 def new_thread() -> str:

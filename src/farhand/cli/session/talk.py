@@ -40,6 +40,7 @@ class Talk:
         self._cancelling: asyncio.Task[None] | None = None
         self._left = False
         self._calls_off = 0
+        self._slash = Slash(client, person, self.runs)
         self._questions = Questions(client, person, story, self.runs)
         self._questions.interrupted = self.interrupt
         self._questions.left = self.leave
@@ -150,9 +151,11 @@ class Talk:
     async def _take(self, line: str) -> None:
         if line.startswith("/") and not line.startswith("//"):
             try:
-                await Slash(self).take(line[1:])
+                then = await self._slash.take(line[1:], self.thread)
             except FarhandError as error:
                 self.person.say(said(error).line(), "red")
+            else:
+                self.thread, self._left = then.thread, then.leaves
         else:
             await self.say(line[1:] if line.startswith("//") else line)
 
