@@ -7,7 +7,6 @@ from importlib.metadata import version
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.routing import Mount
 from starlette.types import Receive, Scope, Send
 
 from farhand.agent import Agent
@@ -19,7 +18,7 @@ from farhand.asgi.access.quota import Quota, Quotas
 from farhand.asgi.board import Board
 from farhand.asgi.bodies import MAX_BODY
 from farhand.asgi.desk import ClientTools, Desk
-from farhand.asgi.door import Door
+from farhand.asgi.door import Door, path_of
 from farhand.asgi.sighting import Sightings
 from farhand.asgi.socket import Socket
 from farhand.asgi.streams import HEARTBEAT, STUCK, Streams
@@ -65,13 +64,22 @@ class App:
         self.door = Door(
             self.desk, Gate(authenticate), self.quotas, self.streams, onlookers=onlookers, max_body=max_body
         )
-        routes = [Mount(PREFIX, Socket(self.door))]
-        app = Starlette(routes=routes, lifespan=lambda _: self.lifespan())
-        self._app = Sightings(Origins(app, hosts=hosts, origins=origins), onlookers)
+        self._socket = Socket(self.door)
+        self._living = Starlette(lifespan=lambda _: self.lifespan())
+        self._app = Sightings(Origins(self._route, hosts=hosts, origins=origins), onlookers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection."""
         await self._app(scope, receive, send)
+
+    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._living(scope, receive, send)
+            return
+        path = path_of(scope)
+        # Of any other path nothing is left, and there nothing is found.
+        below = PREFIX if path == PREFIX or path.startswith(f"{PREFIX}/") else path
+        await self._socket({**scope, "root_path": scope.get("root_path", "") + below}, receive, send)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:

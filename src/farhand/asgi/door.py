@@ -4,9 +4,10 @@ One way for every request, in this order: which endpoint, who asks, may they, no
 goes wrong on the way is a problem document.
 """
 
+import asyncio
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct, json
@@ -16,7 +17,7 @@ from farhand.asgi.access.base import Connection
 from farhand.asgi.access.gate import Gate
 from farhand.asgi.access.principal import Principal
 from farhand.asgi.access.quota import Quotas
-from farhand.asgi.bodies import MAX_BODY, Gone, decode, expect_json, query, read_body
+from farhand.asgi.bodies import MAX_BODY, Gone, announced, decode, expect_json, query, read_body
 from farhand.asgi.desk import Asked, Desk
 from farhand.asgi.routes import Routes
 from farhand.asgi.sighting import Sighting, sighting_of
@@ -42,6 +43,10 @@ JSON = (b"content-type", b"application/json")
 PROBLEM = (b"content-type", MEDIA_TYPE.encode())
 NO_CONTENT = 204
 PRIVATE = (b"cache-control", b"no-store")
+HELD_BACK = 1.0
+"""Seconds that a refusal is held back from those who do not take it: they cost the others less."""
+UNKNOWN = ""
+"""All whom nobody knows, as far as it is counted what they are refused."""
 
 
 class Reply(Struct, frozen=True):
@@ -117,20 +122,39 @@ class Door:
     async def admit(self, connection: Connection, endpoint: Endpoint, sighting: Sighting) -> Principal:
         """Whoever asks, if they may."""
         sighting.meant(endpoint)
-        who = await self._gate.admit(connection, endpoint.scope)
+        try:
+            who = await self._gate.admit(connection, endpoint.scope)
+        except NotAuthenticated:
+            await self._hold_back(UNKNOWN)
+            raise
         if who is None:
             return NOBODY
         sighting.seen.principal = who.id
-        self.quotas.asked(who.id)
+        await self._judge(who.id, self.quotas.asked)
         return who
 
     async def _body(self, endpoint: Endpoint, headers: Mapping[bytes, bytes], receive: Receive, who: Principal) -> Any:
         if endpoint.body is None:
             return None
         expect_json(headers)
-        raw = await read_body(headers, receive, self.max_body)
-        self.quotas.sent(who.id, len(raw))
+        told = announced(headers, self.max_body)
+        await self._judge(who.id, self.quotas.sent, told)  # before anything of it is read
+        raw = await read_body(headers, receive, self.max_body, self.streams.stuck)
+        if len(raw) > told:
+            await self._judge(who.id, self.quotas.sent, len(raw) - told)
         return decode(raw, endpoint.body)
+
+    async def _judge(self, who: str, quota: Callable[..., None], *amount: int) -> None:
+        """Raise if somebody has had enough. Who insists has to wait for being told so."""
+        try:
+            quota(who, *amount)
+        except TooMuch:
+            await self._hold_back(who)
+            raise
+
+    async def _hold_back(self, who: str) -> None:
+        if self.quotas.insists(who):
+            await asyncio.sleep(HELD_BACK)
 
     async def _stream(self, endpoint: Endpoint, asked: Asked, receive: Receive, send: Send) -> None:
         with self.quotas.stream(asked.who.id):

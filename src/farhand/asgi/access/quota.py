@@ -16,6 +16,8 @@ MINUTE: Final = 60_000
 WAIT: Final = 5.0
 """Seconds after which to look again whether something has ended."""
 PRINCIPALS: Final = 10_000
+REFUSALS: Final = 300
+"""A minute, after which somebody does not take them."""
 TINY: Final = 1e-6
 """What is lost in counting with fractions."""
 
@@ -92,6 +94,14 @@ class Quotas:
     def registered(self, principal: str) -> None:
         """It brings tools."""
         self._take(principal, "registrations", self.quota.registrations, 1, "registrations of tools a minute")
+
+    def insists(self, principal: str) -> bool:
+        """It is refused something; whether that was so too often lately."""
+        try:
+            self._take(principal, "refusals", REFUSALS, 1, "refused requests a minute")
+        except TooMuch:
+            return True
+        return False
 
     @contextmanager
     def stream(self, principal: str) -> Generator[None]:
