@@ -3,6 +3,7 @@
 `Desk.answers` has one entry for every endpoint; a test holds it against `ENDPOINTS`.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from typing import Any, Literal, TypeAlias
@@ -67,6 +68,7 @@ class Desk:
         self.encoder = Encoder()
         self.board = board(self.encoder)
         self.draining = False
+        self._leaving: set[asyncio.Future[None]] = set()
         self._quotas = quotas
         self._client_tools = client_tools
         self.version = version
@@ -184,8 +186,10 @@ class Desk:
                     if last is not None:
                         return
         finally:
-            if attachment is not None:
-                await attachment.close()
+            if attachment is not None:  # the stream ends without waiting for that to be stored
+                leaving = asyncio.ensure_future(attachment.close())
+                self._leaving.add(leaving)
+                leaving.add_done_callback(self._leaving.discard)
 
     async def _list_runs(self, asked: Asked) -> native.RunList:
         query: native.RunQuery = asked.query
