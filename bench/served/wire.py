@@ -50,6 +50,11 @@ class Line:
         size = int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0])
         return int(head[9:12]), await self.reader.readexactly(size)
 
+    @property
+    def unread(self) -> bool:
+        """Whether a stream has not been read to its end."""
+        return bool(self._seen)
+
     async def until(self, mark: bytes) -> bytes:
         """All of a stream up to and with what `mark` is in; what follows on it begins anew."""
         seen = self._seen
