@@ -48,7 +48,7 @@ def offer(client: Client, editor: Editor) -> None:
         return editor.selected
 
     @client.tool
-    def show_message(message: str, severity: Literal["info", "warning", "error"] = "info") -> None:
+    def notify(message: str, severity: Literal["info", "warning", "error"] = "info") -> None:
         """Show a message to the user."""
         print(f"  editor: [{severity}] {message}")
 

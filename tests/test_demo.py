@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from farhand import Agent, Call, LiveRun, demo
+from farhand import Agent, Call, LiveRun, demo, tool
 from farhand.core.call import Outcome
 from farhand.core.definition import Place
 from farhand.core.messages import UserMessage
@@ -83,6 +83,18 @@ async def test_it_remembers_only_what_belongs_to_the_newest_question() -> None:
     first = await ask("roll 1 dice")
     again = await demo_agent().run("roll 2 dice", history=first.messages)
     assert len(again.calls[0].output) == 2
+
+
+async def test_it_uses_tools_that_clients_bring_by_their_names() -> None:
+    open_file = tool.define("open_file", input={"type": "object", "properties": {"path": {}}, "required": ["path"]})
+    look = tool.define("look", input={"type": "object", "properties": {}})
+    said = "use open_file main.py and look"
+    run = await ask(said, tools=[open_file, look])
+    assert [(call.tool, call.arguments) for call in run.calls] == [("open_file", {"path": "main.py"}), ("look", {})]
+    run = await ask('open_file {"path": "a b"}, then look up', tools=[open_file, look])
+    assert [call.arguments for call in run.calls] == [{"path": "a b"}, {}]
+    run = await ask("open_file {oops} and look {oops", tools=[open_file, look])
+    assert run.calls[1].arguments == {}
 
 
 async def test_without_tools_it_makes_no_calls() -> None:

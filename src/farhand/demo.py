@@ -4,9 +4,10 @@ import asyncio
 import random
 import re
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from msgspec import DecodeError, json
 from pydantic import BaseModel, Field
 
 from farhand.agent import Agent
@@ -129,9 +130,24 @@ def _uses(text: str) -> list[Use]:
 
 
 def _uses_of_others(text: str, request: Request) -> list[Use]:
-    """Tools that a client has brought, called by their name: `use read_clipboard`."""
-    named = set(re.findall(r"\w+", text))
-    return [Use(tool.name, {}) for tool in request.tools if tool.name in named and tool.name not in OWN]
+    """Tools that clients have brought: `use open_file main.py and get_selection`."""
+    uses: list[Use] = []
+    for brought in request.tools:
+        named = re.search(rf"\b{re.escape(brought.name)}\b(?: +(\{{.*?\}}|(?!and\b)[^ ,]+))?", text)
+        if named is not None and brought.name not in OWN:
+            uses.append(Use(brought.name, _arguments(named[1] or "", json.decode(brought.parameters))))
+    return uses
+
+
+def _arguments(text: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """JSON as it is; a word is whatever the tool needs first."""
+    if text.startswith("{"):
+        try:
+            return json.decode(text, type=dict[str, Any])
+        except DecodeError:
+            return {}
+    needed = [*schema.get("required", ()), *schema.get("properties", {})]
+    return {needed[0]: text} if text and needed else {}
 
 
 def _words(text: str) -> list[str]:

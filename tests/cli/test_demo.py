@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Generator
 from pathlib import Path
 
@@ -100,3 +101,24 @@ def test_the_command_is_named_as_it_is_on_the_path(tmp_path: Path) -> None:
         assert served.token == ""
         assert told("tools", "list", served.bare, **variables)["tools"][0]["name"] == "what_time"
         assert "Let me see." in good("chat", served.bare, "roll 2 dice", **variables)
+
+
+def test_an_editor_that_offers_its_tools_is_used_from_a_chat_that_knows_nothing_of_it() -> None:
+    with serving("demo", "--store", "memory:") as served:
+        editor = subprocess.Popen(
+            [sys.executable, str(ROOT / "examples" / "provider.py"), served.url],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            env=environment({"PYTHONUNBUFFERED": "1"}),
+        )
+        assert editor.stdout is not None
+        try:
+            assert editor.stdout.readline().startswith("offering open_file, get_selection")
+            said = good("chat", served.url, "use open_file main.py and get_selection")
+        finally:
+            editor.kill()
+            editor.communicate(timeout=SECONDS)
+    assert "→ open_file at the client" in said
+    assert "taken up by editor" in said
+    assert '✓ get_selection: "hello"' in said

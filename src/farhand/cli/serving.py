@@ -196,7 +196,8 @@ def _greeting(ready: Ready, say: str) -> list[str]:
     lines.append(f"  runs are kept in {ready.store}")
     if ready.token:
         lines.append(f"  token for this start: {ready.token}")
-    return [*lines, "", "Try in another terminal:", *tips(ready, say), "", "Ctrl-C stops it.", ""]
+    where = "in another terminal" if ready.token else f"in another terminal, with your token in ${TOKEN}"
+    return [*lines, "", f"Try {where}:", *tips(ready, say), "", "Ctrl-C stops it.", ""]
 
 
 def tips(ready: Ready, say: str) -> list[str]:
