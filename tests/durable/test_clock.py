@@ -38,7 +38,7 @@ def test_time_goes_on_from_what_the_store_said(clock: StoreClock, machine: Machi
 
 @pytest.mark.parametrize("off", [1, -1, 1_000, -1_000, JUMP, -JUMP])
 def test_a_store_that_is_a_little_ahead_or_behind_is_followed(clock: StoreClock, off: int) -> None:
-    clock.sync(1_000_000 + off)
+    assert clock.sync(1_000_000 + off) == off
     assert clock.now() == 1_000_000 + off
 
 
@@ -46,11 +46,11 @@ def test_a_store_that_is_a_little_ahead_or_behind_is_followed(clock: StoreClock,
 def test_a_jump_is_believed_when_the_store_says_it_twice(
     clock: StoreClock, machine: Machine, caplog: pytest.LogCaptureFixture, off: int
 ) -> None:
-    clock.sync(1_000_000 + off)
+    assert clock.sync(1_000_000 + off) == 0
     assert clock.now() == 1_000_000
     assert f"jumped by {off // 1000} s" in caplog.text
     machine.passed += 2_000
-    clock.sync(1_002_000 + off)
+    assert clock.sync(1_002_000 + off) == off
     assert clock.now() == 1_002_000 + off
 
 
@@ -69,7 +69,7 @@ def test_a_jump_that_is_taken_back_was_none(clock: StoreClock, caplog: pytest.Lo
 
 def test_the_first_time_is_believed_at_once(machine: Machine) -> None:
     clock = StoreClock(machine)
-    clock.sync(77, first=True)
+    assert clock.sync(77, first=True) == 0
     assert clock.now() == 77
 
 

@@ -25,16 +25,16 @@ class StoreClock(SystemClock):
         """The time."""
         return self._milliseconds() + self._ahead
 
-    def sync(self, time: int, *, first: bool = False) -> None:
-        """Go by what the store says."""
+    def sync(self, time: int, *, first: bool = False) -> int:
+        """Go by what the store says; gives by how much this has moved it."""
         ahead = time - self._milliseconds()
         jumped = not first and abs(ahead - self._ahead) > JUMP
         if jumped and (self._doubted is None or abs(ahead - self._doubted) > JUMP):
             logger.warning("the store's clock has jumped by %d s; will it say so again?", (ahead - self._ahead) // 1000)
             self._doubted = ahead
-            return
-        self._doubted = None
-        self._ahead = ahead
+            return 0
+        moved, self._ahead, self._doubted = ahead - self._ahead, ahead, None
+        return 0 if first else moved
 
     def call_at(self, due: int, callback: Callable[[], None]) -> Timer:
         """Call back at a time, on the event loop."""

@@ -73,7 +73,10 @@ class Replica:
         self._claimed = asyncio.Event()
         """Whether no claim is under way; while one is, runs may be held here that nobody here knows of."""
         self._claimed.set()
-        self._checked = 0
+        self._check_at = 0.0
+        """In seconds of the event loop, as the next one: the store's clock may be put back or forward."""
+        self._calm_at = 0.0
+        """Until then nobody is too late: the store's clock has jumped, and others may not have noticed yet."""
 
     def observe(self, *observers: Observer) -> None:
         """Have observers look on from now on."""
@@ -170,7 +173,7 @@ class Replica:
         if held is not None:
             held.look()
         elif not ring.run:
-            self._checked = 0
+            self._check_at = 0.0
             self._news.set()
 
     # Runs as the store has them
@@ -435,10 +438,12 @@ class Replica:
             for piece in pieces:
                 self._held[piece.run].streamed = True
             await self.store.stream(pieces)
-        if now - self._checked >= self.timing.check * 1000:
-            self._checked = now
+        passed = asyncio.get_running_loop().time()
+        if passed >= self._check_at:
+            self._check_at = passed + self.timing.check
             await self._sync()
-            await self.store.expire(self.clock.now())
+            calm = asyncio.get_running_loop().time() >= self._calm_at
+            await self.store.expire(self.clock.now() if calm else 0)
             self.presence.sweep()
             await self._compare()
         if await self._claim() == self.timing.batch:
@@ -446,7 +451,9 @@ class Replica:
 
     async def _sync(self, *, first: bool = False) -> None:
         if isinstance(self.clock, StoreClock):
-            self.clock.sync(await self.store.time(), first=first)
+            moved = self.clock.sync(await self.store.time(), first=first)
+            if abs(moved) * 2 > self.timing.lease * 1000:
+                self._calm_at = asyncio.get_running_loop().time() + self.timing.lease
 
     async def _compare(self) -> None:
         """What is held here and what the store says is held here can differ after a write of unknown fate."""
