@@ -78,8 +78,9 @@ def test_every_parameter_of_an_agent_and_every_member_of_a_run_is_documented() -
 
 def test_every_verb_and_parameter_of_a_runner_is_documented() -> None:
     text = page("durable.md")
-    verbs = [name for kind in Runner.__mro__ for name in vars(kind) if not name.startswith("_")]
-    assert [name for name in verbs if not re.search(rf"`(await )?(runner|office)\.{name}\(", text)] == []
+    members = {name: found for kind in Runner.__mro__ for name, found in vars(kind).items() if not name.startswith("_")}
+    said = {name: rf"\.{name}`" if isinstance(found, property) else rf"\.{name}\(" for name, found in members.items()}
+    assert [name for name, form in said.items() if not re.search(rf"`(await )?(runner|office){form}", text)] == []
     parameters = [*inspect.signature(Runner.start).parameters, *inspect.signature(Runner.__init__).parameters]
     assert [name for name in parameters if f"`{name}`" not in text and f"`*{name}`" not in text] == ["self", "self"]
     of_run = [name for name in vars(StoredRun) if not name.startswith("_")]
