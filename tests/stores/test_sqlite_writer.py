@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -151,3 +152,28 @@ async def test_a_bell_that_breaks_is_logged_and_the_writes_stand(
     with pytest.raises(StoreAway, match="is closed"):
         writer.ask(change.beat, ("w1", 1, 2))
     connection.close()
+
+
+@pytest.mark.parametrize("most", [2, 1])
+async def test_what_nobody_needs_after_a_power_failure_waits_for_no_disk(connection: Broken, most: int) -> None:
+    """Unless it shares its commit with something else; and never with more care than the store was opened with."""
+
+    def light(cursor: sqlite3.Cursor, _: Rung, __: None) -> int:
+        return cursor.execute("PRAGMA synchronous").fetchone()[0]
+
+    def heavy(cursor: sqlite3.Cursor, _: Rung, __: None) -> int:
+        return cursor.execute("PRAGMA synchronous").fetchone()[0]
+
+    connection.execute(f"PRAGMA synchronous = {most}")
+    writer, blocking = Writer(connection, lambda _: None, light=(light,)), threading.Event()
+    try:
+        alone = [await writer.ask(asked, None) for asked in (light, heavy, light, light, heavy)]
+        assert alone == [1, most, 1, 1, most]
+        blocked = writer.ask(lambda *_: blocking.wait(20), None)
+        beside = [writer.ask(light, None), writer.ask(heavy, None)]
+        blocking.set()
+        assert await blocked
+        assert await outcomes(beside) == [most, most]
+    finally:
+        writer.stop()
+        connection.close()

@@ -40,7 +40,7 @@ from farhand.stores.base import (
 from farhand.stores.sqlite_bell import Doorbell
 from farhand.stores.sqlite_changes import Rung
 from farhand.stores.sqlite_locks import WorkerLocks
-from farhand.stores.sqlite_presence import SqlitePresence
+from farhand.stores.sqlite_presence import LIGHT, SqlitePresence
 from farhand.stores.sqlite_rows import Found, named, read, read_call, read_memory
 from farhand.stores.sqlite_schema import (
     MIGRATIONS,
@@ -101,7 +101,7 @@ class SqliteStore(SqlitePresence):
             connection.close()
             raise StoreError(f"{str(self._path)!r} cannot be opened: {error}") from error
         self._connection = connection
-        self._writer = Writer(connection, self._bell.ring)
+        self._writer = Writer(connection, self._bell.ring, LIGHT)
         if on_ring is not None:
             self._bell.listen(on_ring)
             self._watch = asyncio.create_task(self._look(on_ring, seen))

@@ -76,6 +76,10 @@ def _tell(cursor: Cursor, rung: Rung, row: ProgressRow) -> None:
         rung.append(found)
 
 
+LIGHT = (_attach, _detach, _tell)
+"""When the power has failed nobody is connected any more. A call is taken up after its client came, and with care."""
+
+
 def _client(row: ClientRow) -> tuple[Any, ...]:
     return columns(msgspec.structs.replace(row, offers=msgspec.json.encode(row.offers).decode()))
 

@@ -5,6 +5,7 @@ LOOK = "BEGIN"
 COMMIT = "COMMIT"
 ROLLBACK = "ROLLBACK"
 CHANGES = "PRAGMA data_version"
+CARE = "PRAGMA synchronous"
 
 # A write.
 

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, TypeAlias, TypeVar
 
@@ -30,9 +30,14 @@ Answer: TypeAlias = tuple["asyncio.Future[Any]", Any, Exception | None]
 class Writer:
     """Changes go in from any thread with an event loop; each answer comes back on the loop that asked."""
 
-    def __init__(self, connection: sqlite3.Connection, ring: Callable[[Rung], None]) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, ring: Callable[[Rung], None], light: Collection[Change] = ()
+    ) -> None:
         self._cursor = connection.cursor()
         self._ring = ring
+        self._light = frozenset(light)
+        """Changes that nobody needs when the power has failed: alone in a group, they wait for no disk."""
+        self._care = self._most_care = int(connection.execute(sql.CARE).fetchone()[0])
         self._queue: SimpleQueue[Asked | None] = SimpleQueue()
         self._stopping = False
         self._ended = False
@@ -70,6 +75,7 @@ class Writer:
         """Commit all, or each for itself if that fails; false if nothing can be begun."""
         cursor, rung = self._cursor, Rung()
         try:
+            self._take_care(1 if all(change in self._light for change, _, _ in group) else self._most_care)
             cursor.execute(sql.BEGIN)
         except sqlite3.Error as error:  # nobody's fault in here: whoever comes next would wait as long, in vain
             self._roll_back()
@@ -89,6 +95,13 @@ class Writer:
         if rung:
             self._tell(rung)
         return True
+
+    def _take_care(self, care: int) -> None:
+        """Have commits wait for the disk, or not. What is written with care takes what was before it along."""
+        care = min(care, self._most_care)
+        if care != self._care:
+            self._cursor.execute(f"{sql.CARE} = {care}")
+            self._care = care
 
     def _commit_each(self, group: Sequence[Asked]) -> None:
         for position, asked in enumerate(group):
