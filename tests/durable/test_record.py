@@ -7,11 +7,13 @@ import pytest
 from msgspec import json, structs
 
 from farhand.core.errors import RunRefused, StoreAway, StoreVersion
+from farhand.core.events import CallCancelled
 from farhand.core.run import Run
 from farhand.core.step import step
 from farhand.core.updates import updates
 from farhand.durable import Runner
-from farhand.durable.record import Toolsets, make_rest, read_updates, revive
+from farhand.durable.record import Toolsets, make_rest, make_write, read_updates, revive
+from farhand.runner.driver import Change
 from farhand.stores import transfer
 from farhand.stores.base import FORMAT, LogRow, Stored
 from farhand.stores.memory import MemoryStore
@@ -167,6 +169,18 @@ async def test_rows_of_a_newer_format_are_left_to_a_newer_version(golden: Memory
     ):
         with pytest.raises(StoreVersion, match=f"format {FORMAT + 1}"):
             await revive(rows, Toolsets(), golden.toolset)
+
+
+async def test_a_run_bears_the_newest_format_that_is_in_its_rows(golden: MemoryStore, waiting: Stored) -> None:
+    revived = await revive(waiting, Toolsets(), golden.toolset)
+    event = CallCancelled(revived.run.updated, revived.run.open_calls[0].id, "by a test")
+    after, effects = step(revived.run, event)
+    change = Change(revived.run, event, after, updates(revived.run, event, after, waiting.run.seq), effects)
+    for known in (FORMAT - 1, FORMAT, FORMAT + 1):
+        row = structs.replace(waiting.run, format=known)
+        write = make_write([change], row, holder="w", toolsets=Toolsets(), toolset=revived.toolset)
+        assert write.log is not None
+        assert (write.run.format, write.log.format) == (max(known, FORMAT), FORMAT)
 
 
 async def test_a_store_that_is_away_is_no_reason_to_refuse_a_run(waiting: Stored) -> None:

@@ -146,6 +146,7 @@ def make_write(
             due=next_due(after) if rests and not ended else None,
             seq=log.seq,
             said=log.said,
+            format=max(row.format, FORMAT),
             updated=after.updated,
         ),
         was=None if before is None else (row.version, row.epoch),
