@@ -21,6 +21,10 @@ from docs_src import commands, observing, wire
 from farhand import tool
 from farhand.asgi.access.principal import SCOPES, USUAL
 from farhand.asgi.access.quota import Quota
+from farhand.client.client import ClientSettings
+from farhand.client.events import NAMES
+from farhand.client.patience import Patience
+from farhand.client.thread import HandSettings, RunSettings
 from farhand.core import call, effects, events, pieces, updates
 from farhand.core.admission import OUTSIDE, OWNER, STRICT, AdmissionLimits
 from farhand.core.errors import FarhandError, ToolError
@@ -29,6 +33,7 @@ from farhand.core.run import Phase
 from farhand.core.step import ACCEPTS
 from farhand.durable import Timing
 from farhand.outbound import Reach
+from farhand.plugins import Plugin
 from farhand.tool import Settings
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -133,6 +138,17 @@ def settings_of(kind: type[Struct]) -> str:
     texts = texts_of_fields(kind)
     rows = ([f"`{field.name}`", shown(field.default), texts[field.name]] for field in structs.fields(kind))
     return table([f"`{kind.__name__}(…)`", "default", "meaning"], rows)
+
+
+def said_of(kind: type, head: str) -> str:
+    """What is said of each field."""
+    return table([head, "meaning"], ([f"`{name}`", text] for name, text in texts_of_fields(kind).items()))
+
+
+def client_events() -> str:
+    """What a client tells a program that listens."""
+    rows = ([f"`{name}`", f"`{kind.__name__}`", fields_of(kind), sentence(kind)] for kind, name in NAMES.items())
+    return table(["event", "class", "fields", "when"], rows)
 
 
 def scopes() -> str:
@@ -250,6 +266,12 @@ PARTS: dict[str, Callable[[], str]] = {
     "scopes": scopes,
     "quota": lambda: settings_of(Quota),
     "reach": lambda: settings_of(Reach),
+    "patience": lambda: settings_of(Patience),
+    "client settings": lambda: said_of(ClientSettings, "`Client(url, token=…, …)`"),
+    "run settings": lambda: said_of(RunSettings, "`thread.run(message, …)`"),
+    "hand settings": lambda: said_of(HandSettings, "`thread.run` and `thread.resume`"),
+    "client events": client_events,
+    "plugin": lambda: said_of(Plugin, "`Plugin(…)`"),
     "commands": commands.commands,
     "exit codes": commands.exit_codes,
     "native requests": wire.requests,

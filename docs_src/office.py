@@ -1,8 +1,8 @@
 """The server that the programs of docs/client.md and docs/plugins.md talk to, in a thread of its own."""
 
-import atexit
-import contextlib
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from farhand import Agent, scripted, tool
 from farhand.asgi import create_app
@@ -41,9 +41,9 @@ def reply(request: Request) -> Use | str:
 app = create_app(Agent(scripted(reply), tools=[pay, open_file]), store="memory:", authenticate=Tokens({TOKEN: "ann"}))
 
 
-def begin() -> None:
+@contextmanager
+def office() -> Generator[None]:
     """Serve, and say where and who in the environment, as whoever runs a program would."""
-    server = contextlib.ExitStack()
-    os.environ["FARHAND_URL"] = server.enter_context(serving(app))
-    os.environ["FARHAND_TOKEN"] = TOKEN
-    atexit.register(server.close)
+    with serving(app) as url:
+        os.environ |= {"FARHAND_URL": url, "FARHAND_TOKEN": TOKEN}
+        yield

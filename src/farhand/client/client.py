@@ -38,21 +38,22 @@ class ClientSettings(TypedDict, total=False):
     """What can be said of a client besides its server and who it is."""
 
     id: str | None
-    """What the client is called; made up if it is left out. Calls that it has taken up are known by it."""
+    """What the client is called; made up if it is left out. Calls that it has taken up are known by it: two clients that
+    run at the same time need two ids."""
     max_tool_rounds: int
-    """Of each run: replies of the model whose calls are run here; 0: no limit."""
+    """Of each run: replies of the model whose calls are run here; 5. 0 is no limit."""
     max_parallel: int
-    """Functions that run at the same time."""
+    """Functions that run at the same time; 16. Further calls are left to other clients until there is room."""
     tool_timeout: float | None
-    """Seconds for a tool that sets none."""
+    """Seconds that a function may take whose tool says nothing. Left out, only the server's deadline counts."""
     on_approval: OnApproval | None
     """Decides for the person: gets a `Call`, gives True, False, `Approve(…)` or `Deny(…)`."""
     show_errors: bool
     """Show the text of every exception to the model; for development."""
     patience: Patience
-    """How long to put up with a server that cannot be reached."""
+    """How long to put up with a server that cannot be reached; `Patience()`."""
     http: httpx2.AsyncClient | None
-    """A client of your own, for proxies and certificates; you close it."""
+    """An `httpx2.AsyncClient` of your own, for proxies and certificates; you close it."""
 
 
 class Client(Verbs):

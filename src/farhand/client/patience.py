@@ -20,7 +20,9 @@ class Patience(Struct, frozen=True, kw_only=True):
     total: float | None = 60.0
     """From the first failure to the last attempt, as long as none succeeds; None: for ever."""
     first: float = 0.1
+    """The first delay."""
     most: float = 5.0
+    """The longest delay."""
 
     def delay(self, attempt: int) -> float:
         """Before the attempt of this number, counted from 1."""

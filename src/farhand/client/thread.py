@@ -28,7 +28,7 @@ class HandSettings(TypedDict, total=False):
     run_tools: bool
     """False: run nothing and ask nobody; the calls are yours to answer, and the stream ends when the run waits."""
     max_tool_rounds: int
-    """Replies of the model whose calls are run here; further calls are answered with a failure. 0: no limit."""
+    """Replies of the model whose calls are run here; further calls are answered with a failure. 0 is no limit."""
     on_tool_call: OnToolCall | None
     """Is asked for each call before its function; `NotMine` leaves it to that. Then all client tools are offered."""
     on_approval: OnApproval | None

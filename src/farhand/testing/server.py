@@ -6,20 +6,21 @@ import threading
 from collections.abc import AsyncGenerator, Generator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
 from farhand.asgi import App
 from farhand.asgi.serve import make_server
 
 
 @asynccontextmanager
-async def served(app: App) -> AsyncGenerator[str]:
-    """Serve an application; gives its URL. It is ready when this is entered."""
+async def served(app: App, **settings: Any) -> AsyncGenerator[str]:
+    """Serve an application; gives its URL. It is ready when this is entered. Settings are those of `make_server`."""
     # Only a socket that says its protocol is told by asyncio not to wait for more before it sends.
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.bind(("127.0.0.1", 0))
     listening.listen(1024)
     host, port = listening.getsockname()[:2]
-    server = make_server(app, host=host, port=port, signals=False)
+    server = make_server(app, host=host, port=port, signals=False, **settings)
     serving = asyncio.ensure_future(server.serve([listening]))
     try:
         async with asyncio.timeout(10):
@@ -54,7 +55,7 @@ def serving(app: App) -> Generator[str]:
                 raise
             entered.set_exception(error)
 
-    thread = threading.Thread(target=work, name="farhand-server")
+    thread = threading.Thread(target=work, name="farhand-server", daemon=True)
     thread.start()
     url, loop, over = entered.result()
     try:
