@@ -129,6 +129,7 @@ async def office(
     tools: tuple[Tool[Any, Any], ...] = TOOLS,
     store: str = "memory:",
     agent: Mapping[str, Any] | None = None,
+    server: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> AsyncGenerator[Office]:
     """A server for as long as this is entered."""
@@ -138,5 +139,5 @@ async def office(
         store=store,
         **settings,
     )
-    async with served(app) as url, httpx2.AsyncClient(base_url=f"{url}/v1") as http:
+    async with served(app, **(server or {})) as url, httpx2.AsyncClient(base_url=f"{url}/v1") as http:
         yield Office(app, http)

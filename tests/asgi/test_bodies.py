@@ -1,5 +1,6 @@
 """Bodies are measured before they are read, and what is wrong with one is said with its place and without its value."""
 
+import asyncio
 import json
 import time
 from collections.abc import Iterable
@@ -62,6 +63,15 @@ async def test_a_length_with_a_million_digits_is_too_large() -> None:
 async def test_whoever_hangs_up_is_gone() -> None:
     with pytest.raises(Gone):
         await read_body({}, Wire(b"x", ends=False), LIMIT)
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
+    async def silence() -> Any:
+        await asyncio.Event().wait()
+
+    async with asyncio.timeout(5):
+        with pytest.raises(InvalidInput, match=r"within 0\.01 seconds"):
+            await read_body({}, silence, LIMIT, 0.01)
 
 
 @pytest.mark.parametrize("kind", [b"application/json", b"Application/JSON; charset=utf-8", b"application/problem+json"])

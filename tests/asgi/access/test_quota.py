@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farhand.asgi.access.quota import Quota, Quotas
+from farhand.asgi.access.quota import REFUSALS, Quota, Quotas
 from farhand.core.errors import InvalidInput, TooMuch
 from farhand.testing import VirtualClock
 
@@ -30,6 +30,28 @@ def test_a_minutes_worth_may_be_asked_at_once_and_no_more() -> None:
     for _ in range(3):
         limited.asked("ann")
     assert refused(limited.asked, "ann") == pytest.approx(20)
+
+
+def test_of_many_requests_a_minute_a_sixth_may_be_asked_at_once() -> None:
+    clock = VirtualClock()
+    limited = quotas(clock, requests=600)
+    for _ in range(100):
+        limited.asked("ann")
+    assert refused(limited.asked, "ann") == pytest.approx(0.1)
+    clock.advance(3600)
+    for _ in range(100):
+        limited.asked("ann")
+    refused(limited.asked, "ann")
+
+
+def test_whoever_is_refused_again_and_again_insists() -> None:
+    clock = VirtualClock()
+    limited = quotas(clock)
+    assert not any(limited.insists("ann") for _ in range(REFUSALS))
+    assert limited.insists("ann")
+    assert not limited.insists("ben")
+    clock.advance(60)
+    assert not limited.insists("ann")
 
 
 def test_the_time_that_is_told_is_the_time_to_wait() -> None:

@@ -15,9 +15,11 @@ from farhand.core.errors import InvalidInput, TooMuch
 MINUTE: Final = 60_000
 WAIT: Final = 5.0
 """Seconds after which to look again whether something has ended."""
+ALWAYS_AT_ONCE: Final = 60
+"""Requests."""
 PRINCIPALS: Final = 10_000
 REFUSALS: Final = 300
-"""A minute, after which somebody does not take them."""
+"""A minute, above which somebody does not take them."""
 TINY: Final = 1e-6
 """What is lost in counting with fractions."""
 
@@ -36,7 +38,7 @@ class Quota(Struct, frozen=True, kw_only=True):
     registrations: int | None = 60
     """Requests a minute that bring tools."""
     requests: int | None = 3_000
-    """Requests a minute."""
+    """Requests a minute; a sixth of them at once, or 60."""
     bytes: int | None = 67_108_864
     """Of bodies, a minute."""
 
@@ -50,7 +52,7 @@ class Quota(Struct, frozen=True, kw_only=True):
 
 
 class _Bucket:
-    """Full after a minute; what is asked for is taken out."""
+    """Filled up by so much a minute; what is asked for is taken out."""
 
     __slots__ = ("_at", "_level")
 
@@ -58,13 +60,13 @@ class _Bucket:
         self._level = float(size)
         self._at = now
 
-    def take(self, amount: int, size: int, now: int) -> float:
+    def take(self, amount: int, size: int, rate: int, now: int) -> float:
         """Take it out, or give the seconds until there is enough. What is more than fits leaves a debt."""
-        self._level = min(size, self._level + max(0, now - self._at) * size / MINUTE)
+        self._level = min(size, self._level + max(0, now - self._at) * rate / MINUTE)
         self._at = now
         missing = min(amount, size) - self._level
         if missing > TINY:
-            return missing * MINUTE / size / 1000
+            return missing * MINUTE / rate / 1000
         self._level -= amount
         return 0.0
 
@@ -85,7 +87,10 @@ class Quotas:
 
     def asked(self, principal: str) -> None:
         """It makes a request."""
-        self._take(principal, "requests", self.quota.requests, 1, "requests a minute")
+        # A minute's worth in one go would keep everybody else waiting for as long as that takes.
+        limit = self.quota.requests
+        size = None if limit is None else min(limit, max(ALWAYS_AT_ONCE, limit // 6))
+        self._take(principal, "requests", limit, 1, "requests a minute", size)
 
     def sent(self, principal: str, size: int) -> None:
         """It has sent a body."""
@@ -131,7 +136,9 @@ class Quotas:
         if limit is not None and now >= limit:
             raise TooMuch(f"you may have {limit} {what}", retry_after=WAIT)
 
-    def _take(self, principal: str, name: str, limit: int | None, amount: int, what: str) -> None:
+    def _take(
+        self, principal: str, name: str, limit: int | None, amount: int, what: str, size: int | None = None
+    ) -> None:
         if limit is None:
             return
         now = self._now()
@@ -141,7 +148,7 @@ class Quotas:
             self._buckets.popitem(last=False)
         bucket = buckets.get(name)
         if bucket is None:
-            bucket = buckets[name] = _Bucket(limit, now)
-        wait = bucket.take(amount, limit, now)
+            bucket = buckets[name] = _Bucket(size or limit, now)
+        wait = bucket.take(amount, size or limit, limit, now)
         if wait:
             raise TooMuch(f"you may send {limit} {what}", retry_after=wait)
