@@ -17,6 +17,8 @@ from bench.served.wire import Line
 
 BOMB = b"[" * (1 << 20)
 SILENT, UNREAD, HALF, FLOODING, BOMBING = 1_000, 200, 500, 32, 8
+WRITERS = 10
+"""Runs whose text they share."""
 SMALL = 4096
 """Bytes that whoever reads nothing has room for."""
 TOGETHER = 50
@@ -72,8 +74,13 @@ async def bombs(port: int, until: float, seen: Counter[str]) -> None:
 
 
 async def unread(port: int, until: float, seen: Counter[str]) -> None:
-    """Have a long text streamed, and read nothing of it."""
+    """Have a long text streamed, megabytes to each, and read nothing of it."""
     sockets: list[socket.socket] = []
+    for number in range(WRITERS):
+        line = await Line.open(port, name(number))
+        tenths = round((until - time.perf_counter()) * 10)
+        await line.ask("POST", "/threads/bulky/runs", {"input": str(tenths), "agent": "bulky"})
+        line.close()
 
     async def one(number: int) -> None:
         listening = socket.socket()
@@ -82,9 +89,8 @@ async def unread(port: int, until: float, seen: Counter[str]) -> None:
         listening.setblocking(False)
         loop = asyncio.get_running_loop()
         await loop.sock_connect(listening, ("127.0.0.1", port))
-        line = Line(None, None, name(number % 20))  # type: ignore[arg-type]
-        body = b'{"input":"20000","agent":"burst"}'
-        await loop.sock_sendall(listening, line.head("POST", thread(), len(body), stream=True) + body)
+        line = Line(None, None, name(number % WRITERS))  # type: ignore[arg-type]
+        await loop.sock_sendall(listening, line.head("GET", "/threads/bulky/updates", 0, stream=True))
         seen["streams left unread"] += 1
 
     await in_groups(one, UNREAD)

@@ -48,6 +48,12 @@ class Server:
         """Descriptors that are open."""
         return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
 
+    @property
+    def sockets(self) -> float:
+        """Megabytes that the system has for what is on its way over TCP, on the whole machine."""
+        told = Path("/proc/net/sockstat").read_text().partition("TCP:")[2].split()
+        return int(told[told.index("mem") + 1]) * 4096 / 1e6
+
     def close(self) -> None:
         """Let it end by itself, or else end it."""
         assert self._process.stdin is not None

@@ -22,6 +22,7 @@ from farhand import Agent, tool
 from farhand.asgi import App, create_app
 from farhand.asgi.access.quota import Quota
 from farhand.asgi.access.tokens import Tokens
+from farhand.asgi.connections import HEAD
 from farhand.asgi.serve import make_server
 from farhand.core.messages import UserMessage
 from farhand.core.pieces import Done, Piece, TextDelta
@@ -29,6 +30,7 @@ from farhand.models import Request
 
 PACE = 0.02
 """Seconds between two pieces of a reply that comes at the pace of a model."""
+BULK = "x" * 16_000
 NO_LIMIT = Quota(streams=None, runs=None, threads=None, calls=None, registrations=None, requests=None, bytes=None)
 
 
@@ -40,6 +42,18 @@ class Burst:
     async def stream(self, request: Request) -> AsyncIterator[Piece]:
         for number in range(int(said(request))):
             yield TextDelta(story.DELTAS[number % len(story.DELTAS)])
+        yield Done()
+
+
+class Bulky:
+    """A model that says a lot at a time, for as many tenths of a second as it is told."""
+
+    name = "bulky"
+
+    async def stream(self, request: Request) -> AsyncIterator[Piece]:
+        for _ in range(int(said(request))):
+            yield TextDelta(BULK)
+            await asyncio.sleep(0.1)
         yield Done()
 
 
@@ -76,6 +90,7 @@ def agents(patience: float | None) -> list[Agent[Any]]:
         Agent(Fake(story.pause), tools=[client_tool() if patience is None else asked], name="pause"),
         Agent(Burst(), name="burst"),
         Agent(Paced(), name="paced"),
+        Agent(Bulky(), name="bulky"),
     ]
 
 
@@ -86,7 +101,7 @@ def application(store: str, patience: float | None) -> App:
 
 
 async def main(store: str, patience: float | None) -> None:
-    server = make_server(application(store, patience), port=0, signals=False)
+    server = make_server(application(store, patience), port=0, signals=False, head=patience or HEAD)
     with socket.create_server(("127.0.0.1", 0), backlog=8192) as listening:
         serving = asyncio.create_task(server.serve([listening]))
         ready = asyncio.create_task(server.ready.wait())

@@ -154,4 +154,4 @@ def until_gone(server: Server, files: float) -> None:
 
 
 def facts(server: Server) -> dict[str, float]:
-    return {"memory": server.memory, "files": server.files}
+    return {"memory": server.memory, "files": server.files, "sockets": server.sockets}

@@ -119,6 +119,7 @@ def hostile(results: Mapping[str, Mapping[str, Any]]) -> str:
                 f"{result['again']['trip']['p99']:.1f}",
                 *(f"{result[when]['memory']:.0f}" for when in ("before", "begun", "ended", "after")),
                 *(f"{result[when]['files']:.0f}" for when in ("before", "begun", "ended", "after")),
+                f"{result['ended']['sockets']:.0f}",
             ]
         )
         lines.append(
@@ -126,7 +127,7 @@ def hostile(results: Mapping[str, Mapping[str, Any]]) -> str:
         )
         lines += hostile_bars(kind, result)
     header = ["beside", "p50 alone", "beside", "p99 alone", "beside", "again", "MB before", "begun", "ended", "after"]
-    return "\n".join([grid([*header, "files", "begun", "ended", "after"], rows), *lines])
+    return "\n".join([grid([*header, "files", "begun", "ended", "after", "tcp MB"], rows), *lines])
 
 
 def drift(result: Mapping[str, Any]) -> float:
