@@ -4,21 +4,24 @@ They have no say in anything. What one of them raises is logged, and goes no fur
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Collection, Iterable
 from time import perf_counter
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from farhand.core.events import Event
 from farhand.core.run import Run
 from farhand.places.faults import where
-from farhand.runner.activity import Activity
+from farhand.runner.activity import Activity, Answering, Asking, Running, Working, Writing
 
 logger = logging.getLogger("farhand.runner")
 
 
 class Observer:
     """Looks on. Override what you want to see; everything here does nothing, and has to be quick."""
+
+    kinds: Collection[type[Activity]] = (Answering, Working, Asking, Running, Writing)
+    """Activities that it is told of."""
 
     def began(self, activity: Activity) -> None:
         """Something begins. What is set here in the context holds for the work, and for nothing else."""
@@ -35,12 +38,18 @@ class Observer:
 
 
 class Onlookers:
-    """Several observers, seen from the work as one."""
+    """Several observers, seen from the work as one. Nobody is told what he does not listen to."""
 
-    __slots__ = ("_observers",)
+    __slots__ = ("_began", "_changed", "_ended", "_trace")
 
     def __init__(self, observers: Iterable[Observer]) -> None:
-        self._observers = tuple(observers)
+        known = tuple(observers)
+        began = [each for each in known if type(each).began is not Observer.began]
+        ended = [each for each in reversed(known) if type(each).ended is not Observer.ended]
+        self._began = {kind: [each.began for each in began if kind in each.kinds] for kind in Observer.kinds}
+        self._ended = {kind: [each.ended for each in ended if kind in each.kinds] for kind in Observer.kinds}
+        self._changed = [each.changed for each in known if type(each).changed is not Observer.changed]
+        self._trace = [each.trace for each in known if type(each).trace is not Observer.trace]
 
     def during(self, activity: Activity) -> "During":
         """Enter it while the activity lasts."""
@@ -48,14 +57,17 @@ class Onlookers:
 
     def changed(self, agent: str, before: Run | None, event: Event, after: Run) -> None:
         """A change of a run lasts."""
-        for observer in self._observers:
-            _guarded(observer.changed, agent, before, event, after)
+        for tell in self._changed:
+            try:
+                tell(agent, before, event, after)
+            except Exception as error:  # noqa: BLE001  whoever looks on has no say
+                _failed(error)
 
     def trace(self) -> str:
         """Of the first observer that has one."""
-        for observer in self._observers:
+        for ask in self._trace:
             try:
-                trace = observer.trace()
+                trace = ask()
             except Exception as error:  # noqa: BLE001  whoever looks on has no say
                 _failed(error)
             else:
@@ -65,16 +77,21 @@ class Onlookers:
 
     def began(self, activity: Activity) -> None:
         """An activity begins."""
-        activity.notes = {}
-        for observer in self._observers:
-            _guarded(observer.began, activity)
+        for tell in self._began[type(activity)]:
+            try:
+                tell(activity)
+            except Exception as error:  # noqa: BLE001  whoever looks on has no say
+                _failed(error)
         activity.since = perf_counter()
 
     def ended(self, activity: Activity, error: BaseException | None = None) -> None:
         """An activity has ended."""
         activity.took = perf_counter() - activity.since
-        for observer in reversed(self._observers):
-            _guarded(observer.ended, activity, error)
+        for tell in self._ended[type(activity)]:
+            try:
+                tell(activity, error)
+            except Exception as failed:  # noqa: BLE001  whoever looks on has no say
+                _failed(failed)
 
 
 class During:
@@ -94,13 +111,6 @@ class During:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._onlookers.ended(self._activity, error)
-
-
-def _guarded(tell: Callable[..., None], *what: Any) -> None:
-    try:
-        tell(*what)
-    except Exception as error:  # noqa: BLE001  whoever looks on has no say
-        _failed(error)
 
 
 def _failed(error: Exception) -> None:

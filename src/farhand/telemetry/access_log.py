@@ -22,6 +22,8 @@ FIELDS = {
 class AccessLog(Observer):
     """Writes a line when a request has been answered. No path, no query, no header."""
 
+    kinds = (Answering,)
+
     def ended(self, activity: Activity, error: BaseException | None) -> None:
         """A request is answered."""
         if not isinstance(activity, Answering) or not logger.isEnabledFor(logging.INFO):

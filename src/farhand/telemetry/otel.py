@@ -41,6 +41,8 @@ _TRACEPARENT = "traceparent"
 class OpenTelemetry(Observer):
     """Makes spans. Without a provider they go to the one that the program has set up for everything."""
 
+    kinds = (Answering, Working, Asking, Running)
+
     def __init__(self, tracer_provider: TracerProvider | None = None, *, content: bool = False) -> None:
         self._tracer = traces.get_tracer("farhand", version("farhand"), tracer_provider)
         self._content = content

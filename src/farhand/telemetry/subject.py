@@ -27,6 +27,8 @@ def subject() -> Mapping[str, str]:
 class Subjects(Observer):
     """Notes what the work is about, as long as it lasts."""
 
+    kinds = (Answering, Working, Running)
+
     def began(self, activity: Activity) -> None:
         """From here on it is about this."""
         match activity:
