@@ -28,6 +28,12 @@ def test_the_client_is_at_the_root_and_loaded_only_when_it_is_asked_for() -> Non
     assert subprocess.run([sys.executable, "-c", program], timeout=30).returncode == 0
 
 
+def test_without_its_extra_it_says_what_to_install() -> None:
+    program = "import sys; sys.modules['httpx2'] = None; import farhand; farhand.Client"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", timeout=30)
+    assert "ImportError: farhand.Client needs httpx2: pip install 'farhand[client]'" in ran.stderr
+
+
 async def test_server_and_token_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     async with served_by(app_of()) as url:
         monkeypatch.setenv("FARHAND_URL", url)

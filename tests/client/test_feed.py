@@ -164,6 +164,29 @@ async def test_patience_has_an_end() -> None:
         assert (await client.server()).principal == "ann"
 
 
+async def test_what_was_done_is_told_also_after_patience_has_ended() -> None:
+    at_work, gate = asyncio.Event(), asyncio.Event()
+
+    async def work(given: dict[str, Any]) -> dict[str, Any]:
+        at_work.set()
+        await gate.wait()
+        return {"worked": True}
+
+    app = app_of()
+    async with cabled(app, patience=Patience(total=0.1, first=0.01, most=0.02)) as (client, cable):
+        client.implement("pick", work)
+        running = asyncio.create_task(client.thread("t").run("pick"))
+        await at_work.wait()
+        await cable.cut()
+        gate.set()
+        with pytest.raises(ConnectionLost):
+            await running
+        heard = Heard(client, "tool_end")
+        await cable.mend()
+        await heard.until(len)
+        assert (await client.thread("t").resume()).output == 'so: {"worked":true}'
+
+
 async def test_a_quiet_stream_does_not_use_patience_up() -> None:
     model = manual()
     patience = Patience(total=0.3, first=0.01, most=0.02)

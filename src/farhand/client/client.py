@@ -38,8 +38,8 @@ class ClientSettings(TypedDict, total=False):
     """What can be said of a client besides its server and who it is."""
 
     id: str | None
-    """What the client is called; made up if it is left out. Calls that it has taken up are known by it: two clients that
-    run at the same time need two ids."""
+    """What the client is called; made up if it is left out. Calls that it has taken up are known by it, so that two
+    clients at the same time need two."""
     max_tool_rounds: int
     """Of each run: replies of the model whose calls are run here; 5. 0 is no limit."""
     max_parallel: int

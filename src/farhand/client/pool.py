@@ -72,6 +72,8 @@ class Pool:
         self._client = client
         self._timeout = timeout
         self._show_errors = show_errors
+        self._for_ever = structs.replace(wire.patience, total=None)
+        """What was done is told however long that takes, or until the client is closed."""
         self._slots = asyncio.Semaphore(parallel)
         self._works: dict[str, Work] = {}
         self._followed: dict[str, int] = {}
@@ -217,7 +219,7 @@ class Pool:
         """Say it until the server has it: then it counts, or the server says why it does not."""
         call, counts = execution.call, True
         try:
-            await self._wire.ask("answer-call", {"call": call.id}, body=done.request)
+            await self._wire.ask("answer-call", {"call": call.id}, body=done.request, patience=self._for_ever)
         except InvalidAnswer as error:
             if done.failure is not None:
                 raise

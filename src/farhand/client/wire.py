@@ -54,9 +54,19 @@ class Wire:
         self._own = http is None
         self._http = http or _pool(self.url)
 
-    async def ask(self, name: str, ids: Mapping[str, str] | None = None, *, body: Any = None, query: Any = None) -> Any:
+    async def ask(
+        self,
+        name: str,
+        ids: Mapping[str, str] | None = None,
+        *,
+        body: Any = None,
+        query: Any = None,
+        patience: Patience | None = None,
+    ) -> Any:
         """Make a request, again and again while the server cannot be reached. Every one of them may be made twice."""
-        return await insist(self.patience, self.on_retry, lambda: self.ask_once(name, ids, body=body, query=query))
+        return await insist(
+            patience or self.patience, self.on_retry, lambda: self.ask_once(name, ids, body=body, query=query)
+        )
 
     async def ask_once(
         self, name: str, ids: Mapping[str, str] | None = None, *, body: Any = None, query: Any = None
