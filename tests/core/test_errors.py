@@ -1,7 +1,17 @@
 """The tree of exceptions: one base, a code each, and what they carry."""
 
 from farhand.core import errors
-from farhand.core.errors import FarhandError, InvalidAnswer, ModelBroke, ModelError, RunFailed, ToolError
+from farhand.core.errors import (
+    FarhandError,
+    InvalidAnswer,
+    InvalidInput,
+    ModelBroke,
+    ModelError,
+    RunFailed,
+    ToolError,
+    TooMuch,
+    WrongMethod,
+)
 
 
 def everything(kind: type[Exception]) -> list[type[Exception]]:
@@ -32,6 +42,9 @@ def test_the_tree_in_the_docstring_names_every_exception_of_the_module() -> None
 def test_exceptions_carry_what_they_are_about() -> None:
     assert InvalidAnswer("no", ("problem",)).problems == ("problem",)
     assert RunFailed("no", "why").failure == "why"
+    assert InvalidInput("no", ("problem",)).problems == ("problem",)
+    assert WrongMethod("no", ("GET",)).allowed == ("GET",)
+    assert TooMuch("no", retry_after=2.5).retry_after == 2.5
     model = ModelError("slow down", code="rate_limit", retryable=True)
     assert (str(model), model.code, model.retryable) == ("slow down", "rate_limit", True)
     assert ModelBroke("x").code == "model_broke_contract"
