@@ -222,6 +222,17 @@ async def test_a_result_that_is_no_json_or_too_large_is_a_failure() -> None:
     assert result.status == "done"
 
 
+async def test_a_function_gets_the_secrets_that_a_conversation_does_not_show() -> None:
+    parameters = {"type": "object", "properties": {"pin": {"type": "string", "secret": True}}}
+    got: list[Any] = []
+    async with office(script=[Use("log_in", {"pin": "1234"}), "ok"], tools=()) as client:
+        client.register(define("log_in") | {"parameters": parameters}, got.append)
+        await client.thread("t").run("hi")
+        state = await client.thread("t").state()
+    assert got == [{"pin": "1234"}]
+    assert "1234" not in repr(state.messages)
+
+
 # Rounds.
 
 

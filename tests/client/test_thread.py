@@ -102,7 +102,7 @@ async def test_the_agent_is_chosen_by_name() -> None:
     agents = [Agent(scripted([f"I am {name}"]), name=name) for name in ("a", "b")]
     async with office(*agents) as client:
         assert (await client.thread().run("hi", agent="b")).output == "I am b"
-        with pytest.raises(UsageError, match="no agent 'c'"):
+        with pytest.raises(UsageError, match="no agent"):
             await client.thread().run("hi", agent="c")
 
 
@@ -143,7 +143,7 @@ async def test_a_busy_thread_takes_a_new_input_or_refuses_it() -> None:
 async def test_capabilities_can_be_asked_for() -> None:
     async with office() as client:
         assert (await client.thread().run("hi", requires=("claims",))).status == "done"
-        with pytest.raises(InvalidInput, match="time travel"):
+        with pytest.raises(InvalidInput, match="requires"):
             await client.thread().run("hi", requires=("time travel",))
 
 
