@@ -23,7 +23,6 @@ from websockets.asyncio.client import connect
 ROOT = Path(__file__).parents[2]
 SECRET, CLIENTS = "@secret@", "@client@"
 """The model puts secrets of its own in the place of these; the second one is for a client that runs a tool."""
-OPTIONS = [[], ["configured"]]
 
 
 class Canaries:
@@ -321,38 +320,74 @@ async def _connect(here: Stage) -> None:
         await connect(url, additional_headers={"authorization": f"Bearer {put('wrong token')}"})
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=["logging of its own", "logs of ours"])
-async def test_no_word_is_where_it_does_not_belong(tmp_path: Path, options: list[str]) -> None:
-    async with stage(tmp_path, *options) as here:
-        await story(here)
-    put = here.canary
+def played(folder: Path, *options: str) -> Stage:
+    """The story, when it is over."""
+
+    async def play() -> Stage:
+        async with stage(folder, *options) as here:
+            await story(here)
+        return here
+
+    return asyncio.run(play())
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    """With logging as a program sets it up that knows nothing of ours."""
+    return played(tmp_path_factory.mktemp("plain"))
+
+
+@pytest.fixture(scope="module")
+def configured(tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    """With logs as we set them up."""
+    return played(tmp_path_factory.mktemp("configured"), "configured")
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    """With leaks on purpose."""
+    return played(tmp_path_factory.mktemp("planted"), "planted")
+
+
+@pytest.mark.parametrize("logs", ["plain", "configured"])
+def test_no_word_is_where_it_does_not_belong(logs: str, request: pytest.FixtureRequest) -> None:
+    here: Stage = request.getfixturevalue(logs)
+    found_in = here.canary.found_in
     assert len(here.errors) > 30
     assert "failure" in "".join(here.errors)  # one was a fault of the server's
     assert here.log.count("\n") > 100
     assert here.spans.count("\n") > 100
-    assert put.found_in(here.log) == set()
-    assert put.found_in(here.spans) == set()
-    assert put.found_in(here.metrics) == set()
-    assert put.found_in("\n".join(here.errors)) == set()
+    assert found_in(here.log) == set()
+    assert found_in(here.spans) == set()
+    assert found_in(here.metrics) == set()
+    assert found_in("\n".join(here.errors)) == set()
 
 
-async def test_what_is_secret_is_shown_to_nobody(tmp_path: Path) -> None:
-    async with stage(tmp_path) as here:
-        await story(here)
-    shown = "\n".join(here.shown)
-    assert here.canary.found_in(shown, only="secret") == set()
-    assert here.canary.found_in(shown, only="model text")
-    assert here.canary.found_in(shown, only="user")
-    assert here.canary.found_in(shown, only="client's")
+def test_what_is_secret_is_shown_to_nobody(plain: Stage) -> None:
+    shown = "\n".join(plain.shown)
+    assert plain.canary.found_in(shown, only="secret") == set()
+    assert plain.canary.found_in(shown, only="model text")
+    assert plain.canary.found_in(shown, only="user")
+    assert plain.canary.found_in(shown, only="client's")
 
 
-async def test_what_let_somebody_in_is_not_in_the_store(tmp_path: Path) -> None:
-    async with stage(tmp_path) as here:
-        await story(here)
-    found = here.canary.found_in(here.kept)
+def test_what_let_somebody_in_is_not_in_the_store(plain: Stage) -> None:
+    found = plain.canary.found_in(plain.kept)
     assert "model text" in found
     for kind in ("token", "other token", "wrong token", "cookie", "header", "environment", "baggage", "user agent"):
         assert kind not in found
+
+
+def test_a_leak_that_was_planted_is_found(planted: Stage) -> None:
+    found_in = planted.canary.found_in
+    assert {"argument of echo", "token", "cookie", "header"} <= found_in(planted.log)
+    assert {"model text", "argument of echo", "instructions"} <= found_in(planted.spans)
+    assert "argument of crash" in found_in(planted.metrics)
+    assert "call" in found_in("\n".join(planted.errors))
+
+
+def test_a_trace_with_content_has_no_secrets(planted: Stage) -> None:
+    assert planted.canary.found_in(planted.spans, only="secret argument") == set()
 
 
 async def test_a_password_of_a_database_is_not_told_by_a_server_that_cannot_reach_it(tmp_path: Path) -> None:
@@ -374,14 +409,3 @@ async def test_a_password_of_a_database_is_not_told_by_a_server_that_cannot_reac
         said, _ = await process.communicate()
     assert b"StoreAway" in said
     assert password.found_in(said.decode()) == set()
-
-
-async def test_a_leak_that_was_planted_is_found(tmp_path: Path) -> None:
-    async with stage(tmp_path, "planted") as here:
-        await story(here)
-    put = here.canary
-    assert {"argument of echo", "token", "cookie", "header"} <= put.found_in(here.log)
-    assert {"model text", "argument of echo", "instructions"} <= put.found_in(here.spans)
-    assert "argument of crash" in put.found_in(here.metrics)
-    assert "call" in put.found_in("\n".join(here.errors))
-    assert put.found_in(here.spans, only="secret argument") == set()

@@ -2,9 +2,12 @@
 
 import io
 import logging
+import subprocess
+import sys
 from collections.abc import Generator
 from typing import Any
 
+import httpx2
 import pytest
 from msgspec import json
 
@@ -103,6 +106,24 @@ async def test_every_line_that_is_written_meanwhile_bears_the_ids_of_the_work(ro
     assert len(line["thread"]) == 32
     assert "canary" not in out.getvalue()
     assert subject() == {}
+
+
+def test_a_server_writes_its_log_when_it_is_told_to() -> None:
+    program = (
+        "from farhand import Agent, scripted, serve; serve(Agent(scripted([])), port=0, store='memory:', log='json')"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
+    ) as process:
+        assert process.stdout is not None
+        url, *_, token = process.stdout.readline().split()
+        answer = httpx2.get(f"{url}/v1/server", headers={"authorization": f"Bearer {token}"})
+        process.terminate()
+        _, written = process.communicate(timeout=20)
+    lines = [json.decode(line) for line in written.splitlines()]
+    [line] = [line for line in lines if line["logger"] == "farhand.requests"]
+    assert (line["endpoint"], line["request"]) == ("get-server", answer.headers["farhand-request"])
+    assert token not in written
 
 
 def test_every_field_is_explained() -> None:
