@@ -15,8 +15,10 @@ from farhand.core.errors import InvalidInput, TooMuch
 MINUTE: Final = 60_000
 WAIT: Final = 5.0
 """Seconds after which to look again whether something has ended."""
-ALWAYS_AT_ONCE: Final = 60
-"""Requests."""
+MANY: Final = 60
+"""Requests that may always come at once."""
+MUCH: Final = 8_388_608
+"""The same of bytes."""
 PRINCIPALS: Final = 10_000
 REFUSALS: Final = 300
 """A minute, above which somebody does not take them."""
@@ -40,7 +42,7 @@ class Quota(Struct, frozen=True, kw_only=True):
     requests: int | None = 3_000
     """Requests a minute; a sixth of them at once, or 60."""
     bytes: int | None = 67_108_864
-    """Of bodies, a minute."""
+    """Of bodies, a minute; a sixth of them at once, or 8 MiB."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -87,14 +89,13 @@ class Quotas:
 
     def asked(self, principal: str) -> None:
         """It makes a request."""
-        # A minute's worth in one go would keep everybody else waiting for as long as that takes.
         limit = self.quota.requests
-        size = None if limit is None else min(limit, max(ALWAYS_AT_ONCE, limit // 6))
-        self._take(principal, "requests", limit, 1, "requests a minute", size)
+        self._take(principal, "requests", limit, 1, "requests a minute", at_once(limit, MANY))
 
     def sent(self, principal: str, size: int) -> None:
         """It has sent a body."""
-        self._take(principal, "bytes", self.quota.bytes, size, "bytes of bodies a minute")
+        limit = self.quota.bytes
+        self._take(principal, "bytes", limit, size, "bytes of bodies a minute", at_once(limit, MUCH))
 
     def registered(self, principal: str) -> None:
         """It brings tools."""
@@ -152,3 +153,8 @@ class Quotas:
         wait = bucket.take(amount, size or limit, limit, now)
         if wait:
             raise TooMuch(f"you may send {limit} {what}", retry_after=wait)
+
+
+def at_once(limit: int | None, least: int) -> int | None:
+    """How much of a minute's worth may come in one go: all of it would keep everybody else waiting."""
+    return None if limit is None else min(limit, max(least, limit // 6))
