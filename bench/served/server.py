@@ -1,7 +1,7 @@
 """The server of the served cases: Farhand on loopback, on a free port. Runs in Farhand's environment.
 
 `server.py <store> [<seconds>]` prints one JSON line with its port, and stops when its standard input ends. With seconds
-it has no longer patience than that: with those who say nothing, take nothing, or leave a call unanswered.
+it has no longer patience than that: with those who say nothing and those who take nothing.
 """
 
 import asyncio
@@ -31,6 +31,8 @@ from farhand.models import Request
 PACE = 0.02
 """Seconds between two pieces of a reply that comes at the pace of a model."""
 BULK = "x" * 16_000
+ANSWER = 30.0
+"""Seconds that a client has for its call, where some never answer."""
 NO_LIMIT = Quota(streams=None, runs=None, threads=None, calls=None, registrations=None, requests=None, bytes=None)
 
 
@@ -82,7 +84,7 @@ def every(seconds: float, times: int) -> Iterator[float]:
 
 def agents(patience: float | None) -> list[Agent[Any]]:
     """The one that calls the client's tool is asked unless another one is named."""
-    settings: dict[str, Any] = {} if patience is None else {"timeout": patience}
+    settings: dict[str, Any] = {} if patience is None else {"timeout": ANSWER}
     asked = tool.define(
         "sel", input=story.SCHEMA, output=story.RESULT_SCHEMA, description="Ask the client.", **settings
     )

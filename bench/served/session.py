@@ -12,6 +12,7 @@ from typing import Any
 
 from bench import cases
 from bench.durable.session import FULL, Session, better
+from bench.durable.trips import cpu_of
 from bench.environment import ROOT, System, UnavailableError
 from bench.process import Worker
 from bench.served.process import Server
@@ -154,4 +155,10 @@ def until_gone(server: Server, files: float) -> None:
 
 
 def facts(server: Server) -> dict[str, float]:
-    return {"memory": server.memory, "files": server.files, "sockets": server.sockets}
+    return {
+        "memory": server.memory,
+        "files": server.files,
+        "sockets": server.sockets,
+        "cpu": cpu_of(server.pid),
+        "at": time.perf_counter(),
+    }

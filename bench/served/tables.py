@@ -120,6 +120,7 @@ def hostile(results: Mapping[str, Mapping[str, Any]]) -> str:
                 *(f"{result[when]['memory']:.0f}" for when in ("before", "begun", "ended", "after")),
                 *(f"{result[when]['files']:.0f}" for when in ("before", "begun", "ended", "after")),
                 f"{result['ended']['sockets']:.0f}",
+                f"{busy(result):.0f}",
             ]
         )
         lines.append(
@@ -127,7 +128,7 @@ def hostile(results: Mapping[str, Mapping[str, Any]]) -> str:
         )
         lines += hostile_bars(kind, result)
     header = ["beside", "p50 alone", "beside", "p99 alone", "beside", "again", "MB before", "begun", "ended", "after"]
-    return "\n".join([grid([*header, "files", "begun", "ended", "after", "tcp MB"], rows), *lines])
+    return "\n".join([grid([*header, "files", "begun", "ended", "after", "tcp MB", "cpu %"], rows), *lines])
 
 
 def drift(result: Mapping[str, Any]) -> float:
@@ -136,8 +137,14 @@ def drift(result: Mapping[str, Any]) -> float:
     return max(found) / min(found)
 
 
+def busy(result: Mapping[str, Any]) -> float:
+    """How much of a core the server used beside them."""
+    begun, ended = result["begun"], result["ended"]
+    return (ended["cpu"] - begun["cpu"]) / (ended["at"] - begun["at"]) * 100
+
+
 def hostile_bars(kind: str, result: Mapping[str, Any]) -> list[str]:
-    alone = (result["alone"]["trip"]["p99"] + result["again"]["trip"]["p99"]) / 2
+    alone = min(result["alone"]["trip"]["p99"], result["again"]["trip"]["p99"])
     factor = result["beside"]["trip"]["p99"] / alone
     grown = result["ended"]["memory"] - result["begun"]["memory"]
     bar, most = cases.HOSTILE_BAR, cases.HOSTILE_MB_BAR
