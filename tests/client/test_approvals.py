@@ -146,6 +146,25 @@ async def test_what_the_callback_raises_comes_out_of_the_run_which_waits() -> No
         assert call.tool == "pay"
 
 
+async def test_a_client_that_closes_asks_no_more() -> None:
+    asked, gone = asyncio.Event(), asyncio.Event()
+
+    async def decide(call: Call[Any, Any]) -> bool:
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            gone.set()
+        return True
+
+    async with office(on_approval=decide) as client:
+        running = asyncio.create_task(client.thread("t").run(PAY))
+        await asked.wait()
+        running.cancel()
+        await client.close()
+        assert gone.is_set()
+
+
 async def test_a_decision_may_last_until_it_is_forgotten() -> None:
     async with office() as client:
         await client.thread().run(PAY, on_approval=lambda call: Approve(remember="tool"))

@@ -51,7 +51,7 @@ async def test_patience_ends_with_the_error_itself() -> None:
 
     with pytest.raises(ConnectionLost, match="gone"):
         await insist(Patience(total=0.02, first=0.001, most=0.002), ignore, ask)
-    assert len(asked) > 5
+    assert len(asked) > 1
 
 
 async def test_a_server_that_says_when_is_not_asked_before() -> None:

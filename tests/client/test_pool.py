@@ -8,13 +8,13 @@ import pytest
 from msgspec import Struct
 
 from farhand import Agent, Binary, CallContext, Limits, ToolError, scripted, tool
-from farhand.client import Accepted, Client, ClientCall, NotMine
+from farhand.client import Accepted, Client, ClientCall, NotMine, Plugin, pool
 from farhand.core.call import Outcome
 from farhand.core.errors import DuplicateToolName, UsageError
 from farhand.core.messages import Text
 from farhand.core.updates import CallEnded, CallExecuting, CallProgress, CallReported, Update
 from farhand.models import Turn, Use
-from tests.client.story import Heard, again, app_of, client_of, office, pick, served_by
+from tests.client.story import ANN, Heard, again, app_of, cabled, client_of, office, pick, served_by
 
 ANY = {"type": "object"}
 
@@ -622,6 +622,64 @@ async def test_a_client_that_closes_says_what_it_leaves_unfinished() -> None:
             state = await until_said(other, "ok")
     [failed] = [message.text for message in state.messages if "closed" in message.text]
     assert failed == "Error: Client tool 'hang' was stopped: its client has closed."
+
+
+async def test_a_client_that_closes_waits_for_no_function_that_will_not_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "CLOSING", 0.02)
+    at_work, gate = asyncio.Event(), asyncio.Event()
+
+    async def stubborn(given: dict[str, Any]) -> None:
+        at_work.set()
+        try:
+            await gate.wait()
+        except asyncio.CancelledError:
+            await gate.wait()
+
+    async with office(script=[Use("stubborn"), "ok"], tools=()) as client:
+        client.register(define("stubborn"), stubborn)
+        running = asyncio.create_task(client.thread("t").run("hi"))
+        await at_work.wait()
+        await client.close()
+        with pytest.raises(UsageError, match="closed"):
+            await running
+
+
+async def test_a_client_may_close_while_its_server_is_away() -> None:
+    at_work, stopped = asyncio.Event(), asyncio.Event()
+
+    async def hang(given: dict[str, Any]) -> None:
+        at_work.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    async with cabled(app_of(script=[Use("hang"), "ok"], tools=())) as (client, cable):
+        client.register(define("hang"), hang)
+        running = asyncio.create_task(client.thread("t").run("hi"))
+        await at_work.wait()
+        await cable.cut()
+        await client.close()
+        assert stopped.is_set()
+        with pytest.raises(UsageError, match="closed"):
+            await running
+        await cable.mend()
+
+
+async def test_an_answer_that_the_server_will_not_take_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    token, told_of = [ANN], asyncio.Event()
+
+    def lose_it(given: dict[str, Any]) -> dict[str, Any]:
+        token[0] = "nobody-has-this-token-at-all"
+        return {}
+
+    async with served_by(app_of()) as url, client_of(url, token=lambda: token[0]) as client:
+        client.implement("pick", lose_it)
+        await client.use(Plugin("watch", "1", on_error=lambda error, where: told_of.set()))
+        running = asyncio.create_task(client.thread("t").run("pick"))
+        await told_of.wait()
+        running.cancel()
+    assert "of tool 'pick' failed: NotAuthenticated" in caplog.text
 
 
 async def test_a_call_that_an_earlier_life_had_taken_up_is_not_run_again_unless_it_may_be() -> None:

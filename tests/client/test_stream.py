@@ -8,7 +8,7 @@ import pytest
 from farhand import manual
 from farhand.client import stream as streams
 from farhand.core.errors import NotAuthenticated, UsageError
-from farhand.core.updates import RunStarted, TextStreamed
+from farhand.core.updates import RunEnded, RunStarted, TextStreamed
 from farhand.models import Turn
 from tests.client.story import Heard, app_of, cabled, client_of, office, served_by
 
@@ -17,11 +17,14 @@ async def test_whoever_reads_slowly_gets_everything_and_the_server_is_not_asked_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(streams, "AHEAD", 5)
-    words = [f"{number} " for number in range(300)]
-    async with office(script=[Turn(words, delay=0.0001)]) as client:
+    words = [f"{number} " for number in range(5000)]
+    async with office(script=[Turn(words)]) as client:
         text = ""
-        async for update in client.thread().stream("hi"):
-            await asyncio.sleep(0)
+        async for update in client.thread("t").stream("hi"):
+            if isinstance(update, RunStarted):
+                async for other in client.thread("t").watch():
+                    if isinstance(other, RunEnded):
+                        break
             text += update.text if isinstance(update, TextStreamed) else ""
     assert text == "".join(words)
 
