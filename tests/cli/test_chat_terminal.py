@@ -152,6 +152,7 @@ def test_what_is_typed_while_the_agent_works_is_not_shown_and_the_terminal_is_gi
     os.kill(person.process.pid, signal.SIGTERM)
     assert person.end() == 128 + signal.SIGTERM
     assert person.echoes
+    assert person.raw.rindex("\x1b[?25h") > person.raw.rindex("\x1b[?25l")  # the cursor is there again
 
 
 def test_a_server_that_comes_back_is_gone_on_with(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from msgspec import json
 from farhand import Client
 from farhand.protocols.native import Cancelled, Receipt, RunList, RunView
 from tests.cli.command import COMMAND, HOUSE, SECONDS, Served, bad, environment, farhand, good, serving, told
+from tests.cli.typing_person import at_terminal
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +157,15 @@ def test_a_run_is_watched_from_its_beginning_until_somebody_else_has_ended_it(se
     assert watching.returncode == 0
     assert (updates[0]["type"], updates[0]["run_id"]) == ("run-started", run)
     assert (updates[-1]["type"], updates[-1]["output"]) == ("run-ended", "so: paid 5")
+
+
+def test_watching_at_a_terminal_can_be_left_and_leaves_it_as_it_was(server: Served) -> None:
+    run = waiting(server, "pay", "looked at")
+    with at_terminal("runs", "watch", server.url, run) as person:
+        person.see('pay {"amount":5} waits for a person')
+        person.press("c")
+        assert person.end() == 130
+        assert person.raw.rindex("\x1b[?25h") > person.raw.rindex("\x1b[?25l")
 
 
 def test_watching_a_run_that_did_not_end_well_ends_with_1(server: Served) -> None:

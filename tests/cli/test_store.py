@@ -249,7 +249,7 @@ async def test_a_run_that_does_not_fit_is_reported_with_the_reason(url: str, pat
     write_to(path, "UPDATE runs SET said = said + 1 WHERE state = 'done'")
     ran = await farhand_store("check", url, "--all")
     assert ran.returncode == 1
-    assert "its log does not lead to the state that it should have" in ran.stdout
+    assert "its conversation should have 3 messages and has 2" in ran.stdout
     assert "2 runs read, 1 of them in vain" in ran.stdout
 
 

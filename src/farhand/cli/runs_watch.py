@@ -21,7 +21,14 @@ def watch(server: Server, run: str, /, *, who: Who = NOBODY, as_json: Json = Fal
     run
         The id of the run.
     """
-    return asyncio.run(_watch(server, run, who, display_for(Story(), as_json=as_json)))
+    return asyncio.run(_shown(server, run, who, display_for(Story(), as_json=as_json)))
+
+
+async def _shown(server: str, run: str, who: Login, display: Display) -> Exit:
+    try:
+        return await _watch(server, run, who, display)
+    finally:
+        display.hold()
 
 
 async def _watch(server: str, run: str, who: Login, display: Display) -> Exit:
@@ -35,6 +42,5 @@ async def _watch(server: str, run: str, who: Login, display: Display) -> Exit:
             if mine:
                 display.hear((update,))
             if mine and isinstance(update, RunEnded):
-                display.hold()
                 return Exit.OK if update.ending is Ending.DONE else Exit.NO
     return Exit.NO

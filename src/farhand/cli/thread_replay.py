@@ -104,15 +104,17 @@ async def _fetch(url: str, name: str, who: Login) -> Kept:
 
 async def _play(kept: Kept, display: Display, speed: float, pause: float, *, silent: bool) -> None:
     before = kept.updates[0].at if kept.updates else 0
-    for update, said in zip(kept.updates, said_before(kept), strict=True):
-        if speed:
-            await asyncio.sleep(min(pause, max(0, update.at - before) / 1000 / speed))
-        before = update.at
-        for message in () if silent else said:
-            for line in lines_of(message):
-                display.say(line)
-        display.hear((update,))
-    display.hold()
+    try:
+        for update, said in zip(kept.updates, said_before(kept), strict=True):
+            if speed:
+                await asyncio.sleep(min(pause, max(0, update.at - before) / 1000 / speed))
+            before = update.at
+            for message in () if silent else said:
+                for line in lines_of(message):
+                    display.say(line)
+            display.hear((update,))
+    finally:
+        display.hold()
 
 
 def said_before(kept: Kept) -> Sequence[Sequence[Message]]:

@@ -117,20 +117,19 @@ class Screen:
             self._line = ""
 
     def _draw(self) -> None:
-        """What is under way. With nothing under way, nothing is drawn."""
-        parts = self._parts()
-        if not parts:
-            if self._live is not None:
-                self._live.update(Text(""), refresh=True)
+        """What is under way, now or with the next tick. With nothing under way, nothing is drawn."""
+        now = asyncio.get_running_loop().time()
+        if self._ticking is not None and not self._ticking.done() and now - self._drawn < FRAME:
             return
+        self._drawn = now
+        parts = self._parts()
         if self._live is None:
+            if not parts:
+                return
             self._live = Live(console=self._console, auto_refresh=False, transient=True)
             self._live.start()
-        now = asyncio.get_running_loop().time()
-        if now - self._drawn >= FRAME:
-            self._drawn = now
-            self._live.update(Group(*parts), refresh=True)
-        if self._ticking is None or self._ticking.done():
+        self._live.update(Group(*parts), refresh=True)
+        if parts and (self._ticking is None or self._ticking.done()):
             self._ticking = asyncio.ensure_future(self._tick())
 
     def _parts(self) -> list[RenderableType]:
@@ -161,10 +160,12 @@ class Screen:
 
     async def _tick(self) -> None:
         """Have it move, as long as there is something. `hold` ends this."""
-        while parts := self._parts():
+        parts = self._parts()
+        while parts:
+            await asyncio.sleep(TICK)
+            parts = self._parts()
             if self._live is not None:
                 self._live.update(Group(*parts), refresh=True)
-            await asyncio.sleep(TICK)
 
 
 def _ended(card: Card) -> Text:

@@ -31,6 +31,7 @@ except ImportError:  # a platform without them: lines can be typed all the same
 T = TypeVar("T")
 TAKE_BACK: Final = getattr(signal, "SIGUSR1", None)
 POKE: Final = getattr(signal, "SIGUSR2", None)
+SHOW_CURSOR: Final = "\x1b[?25h"
 HEARING: Final = 0.05
 """Seconds within which a signal is heard of. One that comes just before a wait begins does not end it; a second one
 does."""
@@ -150,6 +151,9 @@ class Terminal:
             yield
         finally:
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+            if os.environ.get("TERM") != "dumb":
+                sys.stdout.write(SHOW_CURSOR)
+                sys.stdout.flush()
 
     def _echo(self, on: bool) -> None:
         if termios is not None and self.interactive:
