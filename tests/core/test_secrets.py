@@ -83,6 +83,7 @@ def test_a_client_that_has_to_run_a_call_is_sent_what_it_needs() -> None:
     [executing] = [update for update in story.told if isinstance(update, CallExecuting)]
     [again] = [update for update in current(story.run, 0) if isinstance(update, CallExecuting)]
     assert json.decode(executing.arguments) == json.decode(again.arguments) == ARGUMENTS
+    assert [update.arguments for update in story.told if isinstance(update, CallApproved)] == [SHOWN]
     assert json.decode(told_arguments(story.call(call_id))) == ARGUMENTS
     story.answer(call_id)
     assert told_arguments(story.call(call_id)) == SHOWN

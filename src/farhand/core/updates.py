@@ -408,7 +408,7 @@ def _changed_call(out: list[Update], run: Run, old: Call, new: Call, at: int, se
     if approval is not None and old.approval is None:
         out.append(_call_waiting(new, at, seq + len(out) + 1))
     elif approval is not None and approval is not old.approval and approval.decision == "approved":
-        out.append(CallApproved(seq + len(out) + 1, at, new.id, approval.by, told_arguments(new), new.edited))
+        out.append(CallApproved(seq + len(out) + 1, at, new.id, approval.by, new.preview or new.arguments, new.edited))
     executed = old.state is _EXECUTING
     if executed and (new.attempt > old.attempt or (new.outcome is None and new.state is _INPUT_COMPLETE)):
         out.append(CallReleased(seq + len(out) + 1, at, new.id, old.attempt, new.not_before))
