@@ -29,9 +29,7 @@ from farhand.core.updates import (
     CallUnattended,
     CallWaiting,
     ReplyEnded,
-    RunEnded,
     RunStarted,
-    RunWaiting,
     Update,
 )
 from farhand.protocols.native import CancelRequest
@@ -213,10 +211,8 @@ class Stream:
                 self._call_open(followed, update)
             case CallEnded() | CallReleased() | CallApproved() | CallClaimed():
                 self._call_moved(update)
-            case RunWaiting() | RunEnded():
+            case _:  # the others change what is seen, and nothing is done about them
                 pass
-            case _:
-                return
 
     def _call_open(self, followed: Followed, update: CallExecuting | CallWaiting | CallUnattended) -> None:
         record = followed.seen.calls.get(update.call_id)
