@@ -92,6 +92,18 @@ def test_arguments_are_edited_in_the_editor_of_the_person(tmp_path: Path) -> Non
             (ROOT / "again").unlink(missing_ok=True)
 
 
+@pytest.mark.parametrize("editor", ["false", "no-such-editor"])
+def test_an_editor_that_fails_gives_way_to_the_line(editor: str) -> None:
+    with at_terminal("chat", HOUSE, folder=ROOT, environment={"VISUAL": editor}) as person:
+        person.see("you> ")
+        person.enter("pay")
+        person.see(ASKED)
+        person.enter("e")
+        person.see(f"{editor}: ", "arguments: ", '{"amount":5}')
+        person.type("\x7f\x7f8}\n")
+        person.see('✓ pay {"amount":8}: "paid 8"')
+
+
 def test_ctrl_c_calls_the_run_off_and_at_the_prompt_a_second_one_leaves(person: Typist) -> None:
     person.enter("hang")
     person.see("hang at the server")

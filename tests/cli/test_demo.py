@@ -88,6 +88,30 @@ def test_it_keeps_its_runs_in_the_cache_of_the_user_and_for_nobody_else(demo: De
     assert said.strip() == "stopped; runs that are under way go on at the next start"
 
 
+@pytest.mark.parametrize(
+    ("start", "named"),
+    [
+        ([str(COMMAND)], "farhand"),
+        ([sys.executable, "-m", "farhand"], f"{sys.executable} -m farhand"),
+    ],
+)
+def test_what_to_try_names_the_command_as_it_can_be_called(start: list[str], named: str) -> None:
+    process = subprocess.Popen(
+        [*start, "demo", "--store", "memory:"],
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+        env=environment({"PATH": f"{COMMAND.parent}{os.pathsep}{os.environ['PATH']}"}),
+    )
+    assert process.stdout is not None
+    lines = [process.stdout.readline()]
+    while "runs list" not in lines[-1]:
+        lines.append(process.stdout.readline())
+        assert lines[-1]
+    process.terminate()
+    process.communicate(timeout=SECONDS)
+    assert lines[-1].startswith(f"  {named} runs list ")
+
+
 def test_a_port_that_is_taken_is_no_reason_not_to_start_unless_it_was_asked_for(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         taken = str(listening.getsockname()[1])
@@ -95,8 +119,8 @@ def test_a_port_that_is_taken_is_no_reason_not_to_start_unless_it_was_asked_for(
     assert said == f"port {taken} of 127.0.0.1 is taken: stop what runs there, or choose another --port"
 
 
-def test_the_command_is_named_as_it_is_on_the_path(tmp_path: Path) -> None:
-    variables = {"PATH": f"{COMMAND.parent}{os.pathsep}{os.environ['PATH']}", "FARHAND_TOKEN": "a-token-of-my-own-here"}
+def test_a_token_of_ones_own_is_taken_from_the_environment_on_both_sides() -> None:
+    variables = {"FARHAND_TOKEN": "a-token-of-my-own-here"}
     with serving("demo", "--store", "memory:", **variables) as served:
         assert served.token == ""
         assert told("tools", "list", served.bare, **variables)["tools"][0]["name"] == "what_time"

@@ -31,6 +31,13 @@ def test_the_version_is_the_packages() -> None:
     assert good("--version").strip() == __version__
 
 
+def test_python_runs_it_as_a_module_too() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "farhand", "--version"], capture_output=True, encoding="utf-8", timeout=30
+    )
+    assert (ran.returncode, ran.stdout.strip(), ran.stderr) == (0, __version__, "")
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_a_command_begins_with_what_the_list_says_of_it(name: str) -> None:
     _, line, more = COMMANDS[name]

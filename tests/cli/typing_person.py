@@ -9,7 +9,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
 
@@ -121,7 +121,7 @@ def at_terminal(
     try:
         yield Typist(process, master)
     finally:
-        with suppress(ProcessLookupError):
+        if process.poll() is None:  # once it is waited for, its number may be somebody else's
             os.killpg(process.pid, signal.SIGKILL)
         process.wait(timeout=PATIENCE)
         os.close(master)

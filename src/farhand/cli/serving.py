@@ -36,6 +36,7 @@ from farhand.telemetry.logs import configure_logs
 
 ANY: Final = ("0.0.0.0", "::")  # noqa: S104  told apart, not listened on
 LOCAL: Final = "local"
+MEMORY: Final = "memory:"
 
 
 class Listening(Struct, frozen=True):
@@ -98,9 +99,12 @@ def serve(
 
     with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
         runner.run(look_at(store))
-        runner.run(_until_told(server, found, tell))
+        try:
+            runner.run(_until_told(server, found, tell))
+        except SystemExit as error:  # so uvicorn ends when the application does not begin
+            raise FarhandError("the server could not begin; the log says why") from error
     if not style.quiet and not as_json:
-        print("stopped; runs that are under way go on at the next start")
+        print("stopped" if store == MEMORY else "stopped; runs that are under way go on at the next start")
 
 
 def application(agents: Sequence[Agent[Any]], host: str, *, store: str, access: Access) -> tuple[App, str]:
@@ -115,7 +119,7 @@ def application(agents: Sequence[Agent[Any]], host: str, *, store: str, access: 
 
 def store_of(url: str) -> Store:
     """A store for a server; one in memory will do."""
-    return open_store(url) if url == "memory:" else named(url)
+    return open_store(url) if url == MEMORY else named(url)
 
 
 def _ways(host: str, access: Access) -> list[Authenticate]:
@@ -218,15 +222,15 @@ def tips(ready: Ready, say: str) -> list[str]:
 def _command() -> str:
     """How this program is called from anywhere."""
     mine = Path(sys.argv[0])
+    if mine.name == "__main__.py" or not mine.exists():
+        return f"{shlex.quote(sys.executable)} -m farhand"
     found = shutil.which("farhand")
-    if found and mine.exists() and Path(found).samefile(mine):
-        return "farhand"
-    return shlex.quote(str(mine.absolute())) if mine.exists() else f"{shlex.quote(sys.executable)} -m farhand"
+    return "farhand" if found and Path(found).samefile(mine) else shlex.quote(str(mine.absolute()))
 
 
 async def look_at(url: str) -> None:
     """Open the store once before the server does, so that what is wrong with it is told in a line."""
-    if url != "memory:":
+    if url != MEMORY:
         found = named(url)
         await found.open()
         await found.close()

@@ -126,18 +126,20 @@ class Questions:
     async def _edited(self, card: Card) -> Any | UnsetType:
         """Other arguments; what is no JSON is given back to be mended, and an empty text changes nothing."""
         text = _shown(card.arguments)
+        editor = bool(self._person.terminal.editor)
         while True:
-            if self._person.terminal.editor:
-                text = await self._person.terminal.edit(text)
-            else:
-                text = await self._person.line("arguments: ", text=_compact(text))
-            if not text.strip():
-                return UNSET
             try:
-                return json.decode(text)
+                if editor:
+                    text = await self._person.terminal.edit(text)
+                else:
+                    text = await self._person.line("arguments: ", text=_compact(text))
+                return json.decode(text) if text.strip() else UNSET
+            except OSError as error:
+                self._person.say(f"{self._person.terminal.editor}: {error}", "red")
+                editor = False
             except DecodeError as error:
                 self._person.say(f"the arguments are not JSON: {error}", "red")
-                if self._person.terminal.editor:
+                if editor:
                     await self._person.line("Enter opens the editor again: ")
 
     async def _result(self, call_id: str, after: float) -> None:

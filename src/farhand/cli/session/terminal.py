@@ -45,6 +45,14 @@ class _TakenBack(Exception):
     """Nobody wants to know any more."""
 
 
+class _Told(BaseException):
+    """The process is told to end by a signal of this number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
 class Terminal:
     """Asks one question at a time."""
 
@@ -74,12 +82,15 @@ class Terminal:
             finally:
                 self._jobs.put(None)
 
-        with self._signals(), self._still():
-            thread = threading.Thread(target=loop, name="farhand-chat", daemon=True)
-            thread.start()
-            while (job := self._jobs.get()) is not None:
-                job()
-            thread.join()
+        try:
+            with self._signals(), self._still():
+                thread = threading.Thread(target=loop, name="farhand-chat", daemon=True)
+                thread.start()
+                while (job := self._jobs.get()) is not None:
+                    job()
+                thread.join()
+        except _Told as told:
+            os._exit(128 + told.number)  # at once: the other thread may be in the middle of anything
         if failed:
             raise failed[0]
         return result[0]
@@ -94,7 +105,7 @@ class Terminal:
 
     @contextlib.contextmanager
     def _signals(self) -> Generator[None]:
-        wanted: dict[int, Any] = {signal.SIGINT: self._interrupt, signal.SIGTERM: _leave}
+        wanted: dict[int, Any] = {signal.SIGINT: self._interrupt, signal.SIGTERM: self._leave}
         if TAKE_BACK is not None and POKE is not None:
             wanted |= {TAKE_BACK: self._take_back, POKE: self._poked}
         self._woken, waking = socket.socketpair()
@@ -109,6 +120,10 @@ class Terminal:
                 for number, handler in before.items():
                     signal.signal(number, handler)
                 signal.set_wakeup_fd(woken_before)
+
+    def _leave(self, number: int, frame: FrameType | None) -> None:
+        self._loop = None  # nothing more is heard of it
+        raise _Told(number)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         self._heard = True
@@ -130,14 +145,16 @@ class Terminal:
     def _signalled(self) -> None:
         """In the loop: a signal has come, which the main thread may have missed."""
         numbers = set(self._woken.recv(4096))
-        if numbers - {POKE} and self._loop is not None:
+        loop = self._loop
+        if numbers - {POKE} and loop is not None:
             self._heard = False
-            self._loop.call_later(HEARING, self._poke)
+            loop.call_later(HEARING, self._poke)
 
     def _poke(self) -> None:
-        if not self._heard and POKE is not None and self._loop is not None and self._main.ident is not None:
+        loop = self._loop
+        if not self._heard and POKE is not None and loop is not None and self._main.ident is not None:
             signal.pthread_kill(self._main.ident, POKE)
-            self._loop.call_later(HEARING, self._poke)
+            loop.call_later(HEARING, self._poke)
 
     @contextlib.contextmanager
     def _still(self) -> Generator[None]:
@@ -180,6 +197,19 @@ class Terminal:
                 self._reading = False
                 self._echo(False)
 
+    def _edited(self, text: str) -> str:
+        self._echo(True)
+        try:
+            with tempfile.TemporaryDirectory(prefix="farhand-") as folder:  # for nobody else's eyes
+                file = Path(folder) / "arguments.json"
+                file.write_text(text, encoding="utf-8")
+                ended = subprocess.run([*shlex.split(_editor()), str(file)]).returncode  # noqa: S603  the person's own
+                if ended:
+                    raise OSError(f"the editor ended with {ended}")
+                return file.read_text(encoding="utf-8")
+        finally:
+            self._echo(False)
+
     # The loop
 
     async def ask(self, prompt: str, *, text: str = "", fresh: bool = False) -> str:
@@ -189,9 +219,9 @@ class Terminal:
         """
         return await self._in_main(lambda: self._read(prompt, text, fresh), taken_back=True)
 
-    async def edit(self, text: str, suffix: str = ".json") -> str:
-        """The text as the person leaves it in the editor that $VISUAL or $EDITOR names."""
-        return await self._in_main(lambda: _edited(text, suffix), taken_back=False)
+    async def edit(self, text: str) -> str:
+        """JSON as the person leaves it in the editor that $VISUAL or $EDITOR names. Raises `OSError` if that fails."""
+        return await self._in_main(lambda: self._edited(text), taken_back=False)
 
     @property
     def editor(self) -> str:
@@ -242,10 +272,6 @@ def _begun(text: str) -> Generator[None]:
         readline.set_startup_hook(None)
 
 
-def _leave(number: int, frame: FrameType | None) -> None:
-    sys.exit(128 + number)  # through all that is to be put back
-
-
 def _call(loop: asyncio.AbstractEventLoop, function: Callable[..., Any], *given: Any) -> None:
     with contextlib.suppress(RuntimeError):  # it is closed by now
         loop.call_soon_threadsafe(function, *given)
@@ -253,14 +279,6 @@ def _call(loop: asyncio.AbstractEventLoop, function: Callable[..., Any], *given:
 
 def _editor() -> str:
     return os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
-
-
-def _edited(text: str, suffix: str) -> str:
-    with tempfile.TemporaryDirectory(prefix="farhand-") as folder:  # for nobody else's eyes
-        file = Path(folder) / f"arguments{suffix}"
-        file.write_text(text, encoding="utf-8")
-        subprocess.run([*shlex.split(_editor()), str(file)], check=True)  # noqa: S603  the person's own
-        return file.read_text(encoding="utf-8")
 
 
 def _settle(answer: "asyncio.Future[T]", value: T) -> None:
