@@ -22,7 +22,7 @@ test: debian static core-coverage ## everything: static checks, coverage of the 
 
 check: static ## the fast inner loop: static checks and unit tests, below a minute
 	@$(BIN)/python -m pytest -n auto tests --ignore=tests/suites --ignore=tests/docs --ignore=tests/proofs \
-		--ignore=tests/stores -m "not postgres"
+		--ignore=tests/stores --ignore=tests/cli -m "not postgres"
 
 proof: debian $(STAMP) ## the proofs in their long form: the model, the simulated world, crashes, kill -9; a quarter of an hour
 	@$(BIN)/python -m proofs
