@@ -293,6 +293,27 @@ async def test_a_thread_that_cannot_be_told_at_once_is_found_later(stack: AsyncE
     assert await begun(here) == await waiting
 
 
+async def test_what_was_found_before_the_store_went_away_is_told_all_the_same(stack: AsyncExitStack) -> None:
+    class Failing(MemoryStore):
+        loads = 10**6
+
+        async def load(self, run: str) -> Any:
+            self.loads -= 1
+            if self.loads == 0:
+                raise StoreAway("away")
+            return await super().load(run)
+
+    rows = MemoryStore()
+    failing = Failing(rows)
+    here, there = await opened(stack, picking(), rows), await opened(stack, picking(), failing)
+    calls = {await begun(here, f"t{number}") for number in range(3)}
+    told = Told(await there.attach("ide", ["pick"]))
+    failing.loads = 2
+    first, second = await told.more(), await told.more()
+    assert (len(first), len(second)) == (1, 2)
+    assert {update.call.id for update in (*first, *second) if isinstance(update, CallOffered)} == calls
+
+
 # Tools of its own
 
 

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from farhand.core.admission import OWNER
 from farhand.core.call import Call
+from farhand.core.content_cache import ContentCache
 from farhand.core.definition import Definition, safe_validate_tool_definitions
 from farhand.core.presence import is_with_clients
 from farhand.core.run import Run
@@ -68,7 +69,16 @@ class Attachment:
 
 def definitions_of(row: ClientRow) -> tuple[Definition, ...]:
     """A provider's own. They passed the limits of their process when it was attached."""
-    return safe_validate_tool_definitions(row.tools, OWNER).data or () if row.tools else ()
+    if not row.tools:
+        return ()
+    known = _known.get(row.tools)
+    if known is None:
+        known = safe_validate_tool_definitions(row.tools, OWNER).data or ()
+        _known.put(row.tools, known, len(row.tools))
+    return known
+
+
+_known: ContentCache[tuple[Definition, ...]] = ContentCache(8 << 20)
 
 
 def offers(row: ClientRow, call: Call) -> bool:

@@ -26,7 +26,7 @@ logger = logging.getLogger("farhand.durable")
 EVERY_CALL = 1_000_000
 """So many waiting calls of one principal are looked at, at most."""
 LOOK = 0.004
-"""Seconds that a look at everything may take its turn in."""
+"""Seconds for each feed of a process between two looks of one of them at everything."""
 
 
 class Home(Protocol):
@@ -59,6 +59,8 @@ class Feed:
         self._pause = pause
         self._leave = leave
         self._known: dict[str, _Known] = {}
+        self._batch: list[ProviderUpdate] = []
+        """What is known to the feed and not told yet."""
         self._news = asyncio.Event()
         self._threads: set[str] = set()
         self._everywhere = True
@@ -89,30 +91,28 @@ class Feed:
             if self.attachment.closed:
                 return
             try:
-                batch = await self._changes()
+                await self._compare()
             except StoreError as error:
                 logger.warning("calls cannot be offered (%s); trying again", type(error).__name__)
                 self._everywhere = True
                 self._look_again(asyncio.get_running_loop().time() + self._pause())
-                continue
-            if batch:
+            if self._batch:
+                batch, self._batch = self._batch, []
                 yield batch
 
-    async def _changes(self) -> list[ProviderUpdate]:
+    async def _compare(self) -> None:
         threads, everywhere = self._places()
         waiting = await self._waiting([self.attachment.row.thread] if everywhere else threads)
-        batch: list[ProviderUpdate] = []
         for call_id, known in list(self._known.items()):
             here = waiting.get(call_id)
             if (everywhere or known.thread in threads) and (here is None or here[1].attempt != known.attempt):
                 del self._known[call_id]
                 if known.offered:
-                    batch.append(CallWithdrawn(call_id=call_id, attempt=known.attempt))
+                    self._batch.append(CallWithdrawn(call_id=call_id, attempt=known.attempt))
         for row, call in waiting.values():
             if row.id not in self._known and (offered := await self._offered(row, call)) is not None:
                 self._known[row.id] = _Known(call.attempt, row.thread, bool(offered))
-                batch += offered
-        return batch
+                self._batch += offered
 
     def _places(self) -> tuple[set[str], bool]:
         """Where to look: in some threads, or everywhere. There may be many: that is done now and then only."""

@@ -38,7 +38,7 @@ def admitted(tools: object, agents: Mapping[str, Agent[Any]]) -> bytes:
             if skeleton(own.name) in names:
                 name = names[skeleton(own.name)]
                 raise DuplicateToolName(f"the tool {name!r} of a provider has the name of one of agent {agent.name!r}")
-    return encoded(tools)
+    return encoded(tools) if definitions else b""
 
 
 def offered(client: str, offers: Iterable[str], tools: bytes) -> tuple[str, ...]:
