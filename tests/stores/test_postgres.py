@@ -97,6 +97,22 @@ async def test_of_100_runs_begun_in_one_new_thread_exactly_one_is_there(postgres
         assert len(await stores[0].runs("", "", 200)) == 1
 
 
+async def test_a_run_does_not_begin_in_a_thread_that_another_run_has_made_since_it_looked(
+    store: PostgresStore, connection: Any
+) -> None:
+    async with connection.transaction():
+        await connection.execute("lock table farhand.runs in share mode")
+        second = asyncio.ensure_future(store.write(start(run_row("second", "t"))))
+        async with asyncio.timeout(10):
+            await waits_for_a_lock(connection, "writes")  # it has looked, and now wants to write
+        assert await connection.fetchval(sql.WRITE, *postgres_writer._arguments([start(run_row("first", "t"))]))
+    assert not await second
+    assert [run.id for run in await store.runs("", "", 10)] == ["first"]
+    thread = await store.thread("t")
+    assert thread is not None
+    assert thread.run == "first"
+
+
 async def test_a_run_that_may_not_begin_leaves_nothing_behind(store: PostgresStore) -> None:
     await done(store, start(run_row(key="k")))
     before = await exported(store)
@@ -441,6 +457,12 @@ async def test_a_statement_carries_the_fields_of_a_row_in_their_order(
 
 
 # Open and closed, other event loops
+
+
+async def waits_for_a_lock(connection: Any, purpose: str) -> None:
+    query = "select count(*) from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock'"
+    while not await connection.fetchval(query, f"farhand {purpose}"):
+        await asyncio.sleep(0.01)
 
 
 async def backends(connection: Any, purpose: str, count: int) -> bool:

@@ -204,6 +204,7 @@ as $$
 declare
     good text[] := '{}';
     fresh text[];
+    known bigint;
     written bigint;
 begin
     if cardinality(changed) > 1 then
@@ -262,11 +263,16 @@ begin
         update farhand.threads t set
             owner = b.owner, name = b.name, run = b.run, seq = b.seq, said = b.said, created = b.created,
             updated = b.updated
-        from unnest(begins) b where t.id = any(array[b.id]);
+        from unnest(begins) b where t.id = any(array[b.id]) and t.run = '' and t.seq = b.seq;
+        get diagnostics known = row_count;
         insert into farhand.threads (id, owner, name, run, seq, said, created, updated)
         select b.* from unnest(begins) b
         where (select count(*) from farhand.threads t where t.id = b.id) = 0
         order by b.id;
+        get diagnostics written = row_count;
+        if known + written < cardinality(begins) then
+            raise exception 'a new thread has got another run since the look at it' using errcode = '40001';
+        end if;
     end if;
     if cardinality(ended) > 0 then
         update farhand.threads t set run = '', seq = n.seq, said = n.said, updated = n.updated
