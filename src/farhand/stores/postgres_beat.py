@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from farhand.stores.postgres_connection import Connection, connect, hang_up, told
@@ -31,6 +32,7 @@ class Heart:
                 kept.keeping.cancel()
             connection = await connect(self._dsn, "beats")
             kept = self._kept[loop] = _Kept(connection, loop.create_task(self._keep(connection)))
+            kept.keeping.add_done_callback(partial(_hung_up, connection))
         with told():
             return await kept.connection.fetchval(query, *args)
 
@@ -58,3 +60,9 @@ async def _ended(keeping: asyncio.Task[None]) -> None:
     keeping.cancel()
     with suppress(asyncio.CancelledError):
         await keeping
+
+
+def _hung_up(connection: Connection, _: asyncio.Task[None]) -> None:
+    """A task that is cancelled before it has begun does nothing, not even what it would do in the end."""
+    if not connection.is_closed():
+        connection.terminate()
