@@ -119,6 +119,15 @@ def test_ctrl_c_calls_the_run_off_and_at_the_prompt_a_second_one_leaves(person: 
     assert person.end() == 0
 
 
+@pytest.mark.parametrize("second", [signal.SIGUSR1, signal.SIGUSR2], ids=["take back", "poke"])
+def test_ctrl_c_and_another_signal_in_the_same_moment_are_both_taken(person: Typist, second: signal.Signals) -> None:
+    for number in (signal.SIGSTOP, signal.SIGINT, second, signal.SIGCONT):
+        person.process.send_signal(number)
+    person.see("Ctrl-C once more leaves", "you> ")
+    person.enter("hello")
+    person.see("hello", "you> ")
+
+
 def test_ctrl_c_at_a_question_calls_the_run_off(person: Typist) -> None:
     person.enter("pay")
     person.see(ASKED)

@@ -189,7 +189,7 @@ class Terminal:
         self._echo(True)
         with _begun(text):
             try:
-                return input(prompt)
+                return _input(prompt)
             except BaseException:
                 print(flush=True)  # what comes next begins a line
                 raise
@@ -270,6 +270,14 @@ def _begun(text: str) -> Generator[None]:
         yield
     finally:
         readline.set_startup_hook(None)
+
+
+def _input(prompt: str) -> str:
+    try:
+        return input(prompt)
+    except SystemError as error:
+        # `input` has a second signal handled on top of what the first one has raised; the interpreter minds that.
+        raise error.__cause__ or error from None
 
 
 def _call(loop: asyncio.AbstractEventLoop, function: Callable[..., Any], *given: Any) -> None:
