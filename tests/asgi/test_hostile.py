@@ -7,7 +7,7 @@ import gc
 import os
 import socket
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -136,17 +136,16 @@ async def test_a_bomb_is_refused_and_one_too_many_before_it_is_sent() -> None:
 
 
 async def test_who_reads_nothing_is_cut_off_and_what_waits_for_him_has_an_end() -> None:
-    async with asyncio.timeout(30), office(lambda _: Turn(["x" * MEGABYTE] * 3), stuck=0.2) as at:
+    long = office(lambda _: Turn(["x" * MEGABYTE] * 3), stuck=0.2)
+    async with asyncio.timeout(30), long as at, AsyncExitStack() as stack:
         address = (at.http.base_url.host, at.http.base_url.port)
-        deaf: list[socket.socket] = []
-        for _ in range(5):
-            each = socket.socket()
+        deaf = [stack.enter_context(closing(socket.socket())) for _ in range(5)]
+        for each in deaf:
             each.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             each.setblocking(False)
             await asyncio.get_running_loop().sock_connect(each, address)
             head = f"GET /v1/threads/t/updates HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {ANN}\r\n"
             await asyncio.get_running_loop().sock_sendall(each, f"{head}Accept: text/event-stream\r\n\r\n".encode())
-            deaf.append(each)
         while len(at.app.streams) < len(deaf):
             await at.got("GET", "/server")
         tasks = len(asyncio.all_tasks())
@@ -158,13 +157,11 @@ async def test_who_reads_nothing_is_cut_off_and_what_waits_for_him_has_an_end() 
             assert unsent() < len(deaf) * 4 * MEGABYTE
         while unsent() or len(asyncio.all_tasks()) > tasks - len(deaf):
             await at.got("GET", "/server")
-        for each in deaf:
-            each.close()
 
 
 def unsent() -> int:
     """Bytes that the server keeps for connections which do not take them."""
-    found = [each for each in gc.get_objects() if isinstance(each, Connection)]
+    found = [each for each in gc.get_objects() if type(each) is Connection]  # others may answer for their class
     return sum(each.unsent for each in found if not each.transport.is_closing())
 
 

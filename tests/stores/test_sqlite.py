@@ -256,10 +256,12 @@ async def test_others_are_told_where_to_look_however_long_the_path(tmp_path: Pat
     await first.open(mine.put_nowait)
     await second.open(rings.put_nowait)
     await done(first, start(run_row()))
-    assert await heard(rings) == Ring("t1", "r1")
+    while (ring := await heard(rings)) == Ring():
+        pass  # from a look that is had now and then
+    assert ring == Ring("t1", "r1")
     await second.close()
     await first.close()
-    assert mine.empty()
+    assert all(mine.get_nowait() == Ring() for _ in range(mine.qsize()))
 
 
 LISTEN = """
