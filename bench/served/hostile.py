@@ -19,6 +19,8 @@ BOMB = b"[" * (1 << 20)
 SILENT, UNREAD, HALF, FLOODING, BOMBING = 1_000, 200, 500, 32, 8
 WRITERS = 10
 """Runs whose text they share."""
+FIRST_WRITER, FIRST_FLOODING = 500, 900
+"""Of the principals: each kind has used up its own share only."""
 SMALL = 4096
 """Bytes that whoever reads nothing has room for."""
 TOGETHER = 50
@@ -46,7 +48,7 @@ async def flood(port: int, until: float, seen: Counter[str]) -> None:
     """Ask as fast as the server answers; some for what is cheap, others for runs."""
 
     async def one(number: int) -> None:
-        line = await Line.open(port, name(number % 4))
+        line = await Line.open(port, name(FIRST_FLOODING + number % 4))
         while time.perf_counter() < until:
             if number % 2:
                 line.send("GET", "/threads/flood")
@@ -77,7 +79,7 @@ async def unread(port: int, until: float, seen: Counter[str]) -> None:
     """Have a long text streamed, megabytes to each, and read nothing of it."""
     sockets: list[socket.socket] = []
     for number in range(WRITERS):
-        line = await Line.open(port, name(number))
+        line = await Line.open(port, name(FIRST_WRITER + number))
         tenths = round((until - time.perf_counter()) * 10)
         await line.ask("POST", "/threads/bulky/runs", {"input": str(tenths), "agent": "bulky"})
         line.close()
@@ -89,7 +91,7 @@ async def unread(port: int, until: float, seen: Counter[str]) -> None:
         listening.setblocking(False)
         loop = asyncio.get_running_loop()
         await loop.sock_connect(listening, ("127.0.0.1", port))
-        line = Line(None, None, name(number % WRITERS))  # type: ignore[arg-type]
+        line = Line(None, None, name(FIRST_WRITER + number % WRITERS))  # type: ignore[arg-type]
         await loop.sock_sendall(listening, line.head("GET", "/threads/bulky/updates", 0, stream=True))
         seen["streams left unread"] += 1
 
