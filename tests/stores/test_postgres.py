@@ -462,7 +462,7 @@ async def test_a_statement_carries_the_fields_of_a_row_in_their_order(
 async def waits_for_a_lock(connection: Any, purpose: str) -> None:
     query = "select count(*) from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock'"
     while not await connection.fetchval(query, f"farhand {purpose}"):
-        await asyncio.sleep(0.01)
+        pass
 
 
 async def backends(connection: Any, purpose: str, count: int) -> bool:
