@@ -5,6 +5,7 @@ FarhandError
 │   ├── InvalidToolDefinitions   definitions that were refused, with every problem (in `definition`)
 │   ├── BadSchema           a schema that was refused, with every problem (in `schema`)
 │   ├── DuplicateToolName   two tools of one name in one run
+│   ├── PatchTooDeep        a merge patch with more levels than are followed (in `merge_patch`)
 │   ├── InvalidInput        input, settings, a request or a stored run that cannot be read
 │   │   └── NotJson         a body that is not sent as JSON
 │   └── UnknownModel        a model name that nothing answers to
