@@ -15,15 +15,29 @@ from farhand.core.schema import Schema, compile_schema
 _parameters: ContentCache[Schema] = ContentCache(32 << 20)
 _outputs: ContentCache[Schema] = ContentCache(32 << 20)
 
+# One step of a call asks several times for the same: then the very definition is enough to know it by.
+_newest_parameters: tuple[Definition | None, Schema | None] = (None, None)
+_newest_output: tuple[Definition | None, Schema | None] = (None, None)
+
 
 def parameters_of(definition: Definition) -> Schema:
     """What the tool's arguments are held against."""
-    return _parameters.get(definition.pin) or _keep(_parameters, definition, definition.parameters)
+    global _newest_parameters
+    newest, schema = _newest_parameters
+    if newest is not definition or schema is None:
+        schema = _parameters.get(definition.pin) or _keep(_parameters, definition, definition.parameters)
+        _newest_parameters = definition, schema
+    return schema
 
 
 def output_of(definition: Definition) -> Schema:
     """What the tool's results are held against; only for a definition that has an output schema."""
-    return _outputs.get(definition.pin) or _keep(_outputs, definition, definition.output_json)
+    global _newest_output
+    newest, schema = _newest_output
+    if newest is not definition or schema is None:
+        schema = _outputs.get(definition.pin) or _keep(_outputs, definition, definition.output_json)
+        _newest_output = definition, schema
+    return schema
 
 
 def _keep(known: ContentCache[Schema], definition: Definition, raw: Raw) -> Schema:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from msgspec import structs
 
-from farhand.core.call import Call, CallState, Change, Outcome, settle, state_after
+from farhand.core.call import Call, Change, Outcome, move, settle
 from farhand.core.definition import Definition
 from farhand.core.errors import ModelBroke
 from farhand.core.events import Replied
@@ -28,8 +28,6 @@ from farhand.core.pieces import (
 from farhand.core.secrets import has_secrets
 from farhand.core.updates import CallEnded, CallNamed, CallStreamed, ReasoningStreamed, TextStreamed, Update
 
-_INPUT_STREAMING = CallState.INPUT_STREAMING
-_STREAM = Change.STREAM
 _NO_USAGE = Usage()
 _NO_TOOLS: Mapping[str, Definition] = {}
 _NONE: frozenset[int] = frozenset()
@@ -96,7 +94,8 @@ class Draft:
     def abandon(self, at: int) -> list[Update]:
         """The reply came to nothing: every call that was named has its end, for those who watched it."""
         failure = Failure("reply_lost", "The model's reply broke off, so this call was never made.")
-        ended = [settle(call, Outcome.CANCELLED, at, failure) for call in self._calls.values()]
+        named = [move(call, Change.STREAM) if self._streamed[index] else call for index, call in self._calls.items()]
+        ended = [settle(call, Outcome.CANCELLED, at, failure) for call in named]
         self._calls = {}
         return [
             CallEnded(self._seq, at, call.id, call.tool, call.state, Outcome.CANCELLED, call.result, failure, 0)
@@ -174,8 +173,6 @@ class Draft:
     def _more(self, call: Call, index: int, text: str, at: int) -> Update | None:
         if not text.isascii():
             self._check(text)
-        if call.state is not _INPUT_STREAMING:
-            call = self._calls[index] = structs.replace(call, state=state_after(call, _STREAM))
         offset = self._streamed[index]
         self._streamed[index] = offset + self._count(text)
         if self._hidden and index in self._hidden:

@@ -150,7 +150,7 @@ def _replied(work: Work, event: Replied) -> None:
     work.fields["finish"] = event.finish
     if event.usage != _NO_USAGE:
         work.fields["usage"] = work.run.usage + event.usage
-    calls = with_previews(work.run.tools, event.calls)
+    calls = with_previews(work.run.tools, event.calls) if event.calls else ()
     work.say(AssistantMessage(event.text, event.reasoning, calls))
     if not calls:
         finish(work, event.text)

@@ -235,12 +235,9 @@ class Replica:
         if lost or tools != tuple(revived.run.tools.values()):
             held.streamed = True
             held.driver.commit(Recovered(self.clock.now(), tools))
-        elif revived.kept is None or not revived.changes:
-            held.driver.set_timers()
-        else:
+        elif revived.kept is not None and revived.changes:
             # Whoever said this between our claim and our look has left it to us to do what it asks for.
             held.driver.rewind(revived.kept, revived.kept_seq)
-            held.driver.set_timers()
             for _, event in revived.changes:
                 held.driver.accept(event)
         return held

@@ -35,7 +35,6 @@ from farhand.core.effects import (
 from farhand.core.events import Event, RunCancelled, TimerFired
 from farhand.core.run import Run
 from farhand.core.step import step
-from farhand.core.timers import timers_of
 from farhand.core.updates import CallApproved, CallEnded, CallProgress, RunWaiting, Update, Warned, current, updates
 from farhand.models.base import Model
 from farhand.places.functions import Function
@@ -45,7 +44,7 @@ from farhand.runner.clock import Clock
 from farhand.runner.decision import Decisions
 from farhand.runner.observer import Onlookers
 from farhand.runner.scope import Scope, Stopped
-from farhand.runner.timers import Timers
+from farhand.runner.timers import Timers, overdue
 from farhand.runner.watchers import Watcher, Watchers
 from farhand.tool import Tool
 
@@ -202,43 +201,44 @@ class Driver:
 
     def finish(self, event: Event) -> None:
         """Take the event that a piece of work ends with: step, and keep what came of it."""
-        change = self._step(event)
+        before, after, told, effects = self._step(event)
         if self._keep is None:
             self.log.append(event)
-            self._release(change)
+            self._release(before, event, after, told, effects)
         else:
             self.unkept += 1
-            self._keep(change)
+            self._keep(Change(before, event, after, told, effects))
 
     def release(self, change: Change) -> None:
         """A change lasts now: tell the watchers, and do what it asks for."""
         self.unkept -= 1
-        self._release(change)
+        self._release(change.before, change.event, change.after, change.told, change.effects)
         self._wake()
 
     def accept(self, event: Event) -> Change:
         """Take an event that somebody else has kept already."""
-        change = self._step(event)
-        self._release(change)
-        return change
+        before, after, told, effects = self._step(event)
+        self._release(before, event, after, told, effects)
+        return Change(before, event, after, told, effects)
 
     def rewind(self, state: Run, seq: int) -> None:
         """Forget the changes that came to nothing: the run is as it was kept."""
         self.state, self.seq, self.unkept = state, seq, 0
 
-    def _step(self, event: Event) -> Change:
+    def _step(self, event: Event) -> tuple[Run, Run, list[Update], tuple[Effect, ...]]:
         before = self.state
         after, effects = step(before, event)
         told = updates(before, event, after, self.seq)
         self.state = after
         self.seq += len(told)
-        return Change(before, event, after, told, effects)
+        return before, after, told, effects
 
-    def _release(self, change: Change) -> None:
-        before, after, told = change.before, change.after, change.told
+    def _release(
+        self, before: Run | None, event: Event, after: Run, told: Sequence[Update], effects: tuple[Effect, ...]
+    ) -> None:
         if self.means.onlookers is not None:
-            self.means.onlookers.changed(self.means.agent, before, change.event, after)
-        for effect in change.effects:
+            self.means.onlookers.changed(self.means.agent, before, event, after)
+        for effect in effects:
             self._take(effect)
         if before is not None and after.calls is not before.calls:
             self._let_go(told)
@@ -324,7 +324,7 @@ class Driver:
         if key in self.scopes:
             self.scopes[key].stop()
 
-    def _let_go(self, told: list[Update]) -> None:
+    def _let_go(self, told: Sequence[Update]) -> None:
         """Stop whatever still works on calls that have their outcome, and asks about calls that are decided."""
         for update in told:
             if type(update) is CallApproved:
@@ -336,6 +336,7 @@ class Driver:
                         self._stop(key)
 
     def _fire(self, timer: SetTimer) -> None:
+        self._timers.take(timer)
         self.commit(TimerFired(max(self.means.clock.now(), timer.due), timer.call_id, timer.kind, timer.attempt))
 
     def let_go(self) -> None:
@@ -349,16 +350,11 @@ class Driver:
         """Whether a client call of a run that waits is one that is run here."""
         return any(call.state is CallState.EXECUTING and self.runs_here(call) for call in run.awaited_calls)
 
-    def set_timers(self) -> None:
-        """Set the timers of a run that was taken up as it was left."""
-        for call in self.state.open_calls:
-            for timer in timers_of(call):
-                self._timers.set(timer)
-
     def fire_overdue(self) -> None:
         """Let every timer fire whose time has come; a paused run has none that would do so by itself."""
-        for timer in self._timers.overdue():
-            self._fire(timer)
+        if self.state.order:
+            for timer in overdue(lambda: self.state, self.means.clock.now()):
+                self._fire(timer)
 
     # Driving
 
@@ -507,7 +503,7 @@ class Driver:
     async def _see_through(self, scope: Scope, key: Key) -> None:
         """Work really waits: from now on it can be stopped, and timers fire by themselves."""
         self.scopes[key] = scope
-        self._timers.arm(self._fire)
+        self._timers.arm(self._fire, self.state)
         if not self._is_wanted(key):  # it was called off by its own doing, before it waited
             scope.stop()
         try:
@@ -548,7 +544,7 @@ class Driver:
         return self._news
 
     async def _wait_for_news(self) -> None:
-        self._timers.arm(self._fire)
+        self._timers.arm(self._fire, self.state)
         await self._expect_news()
 
 

@@ -51,18 +51,20 @@ async def ask_model(driver: Driver, effect: AskModel, seen: Asking | None = None
     draft = Draft(effect.turn, driver.seq, run.limits.reply_characters, run.tools)
     stream: AsyncIterator[Piece] | None = None
     left = PIECES
-    asked = 0 if seen is None else now()
+    asked = at = now()
+    feed, tell = draft.feed, driver.tell
     try:
         stream = driver.means.model.stream(request_of(driver.state, tools=effect.tools))
         async for piece in stream:
-            update = draft.feed(piece, now(), clock.new_id() if type(piece) is ToolStart else "")
+            at = now()
+            update = feed(piece, at, clock.new_id() if type(piece) is ToolStart else "")
             if update is not None:
-                driver.tell((update,))
+                tell((update,))
             left -= 1
             if not left:
                 left = PIECES
                 await asyncio.sleep(0)
-        event: Replied | ModelFailed = draft.reply(now())
+        event: Replied | ModelFailed = draft.reply(at)
     except (Exception, asyncio.CancelledError) as error:
         await _close(driver, stream)
         driver.tell(draft.abandon(now()))
