@@ -9,7 +9,7 @@ from typing import Any
 from bench import cases, machine, table
 from bench.durable import tables as durable_tables
 from bench.durable.session import FULL, Session
-from bench.environment import BARE, OURS, OURS_KEPT, OURS_SERVED, System, peers
+from bench.environment import BARE, OURS, OURS_COUNTED, OURS_KEPT, OURS_SERVED, System, peers
 from bench.passes import Pass, Results
 from bench.served import tables as served_tables
 from bench.served.session import ServedSession
@@ -72,7 +72,7 @@ def introduce(systems: list[System], record: Record) -> None:
     facts = machine.facts()
     for name, value in facts.items():
         print(f"{name:8} {value}")
-    pins = dict.fromkeys(pin for system in systems for pin in system.requires)
+    pins = dict.fromkeys(pin for system in systems for pin in (*system.requires, *system.beside))
     print(f"{'peers':8} " + (", ".join(pins) or "none"))
     record.add("pass", {**facts, "load": machine.load()})
 
@@ -97,6 +97,13 @@ def measure(session: Pass, arguments: argparse.Namespace, record: Record) -> Non
         results = session.imports(quick)
         show("import in a fresh process, best, less a bare interpreter; size on disk", table.imports(results))
         record.add_results("import", results)
+
+
+def measure_tokens(session: Pass, record: Record) -> None:
+    """Count what is sent to the model."""
+    result = session.tokens()
+    show("definitions sent with the first turn, tools in 10 groups, tokens (o200k_base)", table.tokens(result))
+    record.add("tokens", result)
 
 
 def measure_durable(session: Session, arguments: argparse.Namespace, record: Record) -> None:
@@ -160,18 +167,23 @@ def main() -> None:
     chosen = [peer for peer in peers() if peer.key in arguments.peers and not arguments.no_peers]
     durable = set(arguments.only) & set(cases.DURABLE)
     served = set(arguments.only) & set(cases.SERVED)
-    heart = set(arguments.only) - durable - served
+    counted = {"tokens"} & set(arguments.only)
+    heart = set(arguments.only) - durable - served - counted
     systems = [BARE, OURS, *(peer for peer in chosen if not peer.stores)] if heart else []
     keepers = [OURS_KEPT, *(peer for peer in chosen if peer.stores)] if durable else []
     servers = [OURS_SERVED, *(peer for peer in chosen if FULL in peer.stores)] if served else []
     record = Record(arguments.json)
     with machine.lock():
         before = machine.load()
-        introduce([*systems, *keepers, *servers], record)
+        introduce([*systems, *([OURS_COUNTED] if counted else []), *keepers, *servers], record)
         if heart:
             with closing(Pass(systems, with_workers=heart != {"import"})) as session:
                 record.add("versions", session.versions())
                 measure(session, arguments, record)
+        if counted:
+            with closing(Pass([OURS_COUNTED], with_workers=True)) as session:
+                record.add("versions", session.versions())
+                measure_tokens(session, record)
         if durable:
             with closing(Session(keepers)) as session:
                 measure_durable(session, arguments, record)

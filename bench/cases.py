@@ -29,6 +29,7 @@ DEFINITIONS_BAR = 2.0  # cached ÷ parsing, at most
 IMPORT_ROUNDS, IMPORT_ROUNDS_QUICK = 12, 4
 IMPORT_MS_BAR, IMPORT_DISTRIBUTIONS_BAR = 150.0, 8
 DUPLICATES_EXPECTED = {"model_calls": 2, "effects": 1}
+TOKENS_OF, TOKENS_BAR = 1000, 0.02  # tools; collapsed ÷ flat, at most
 
 TRIP_SECONDS, TRIP_SECONDS_QUICK = 3.0, 1.0
 MANY_CLIENTS = 50
@@ -54,5 +55,5 @@ GOOD_CLIENTS, GOOD_PACE = 10, 0.2  # clients, and seconds between two round trip
 
 DURABLE = ("trips", "replicas", "paused")
 SERVED = ("http", "streams", "idle", "hostile")
-NAMES = ("turn", "pause", "stream", "duplicates", "definitions", "import", *DURABLE, *SERVED)
+NAMES = ("turn", "pause", "stream", "duplicates", "definitions", "import", "tokens", *DURABLE, *SERVED)
 GROUPS = {"durable": DURABLE, "served": SERVED}

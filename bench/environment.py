@@ -31,6 +31,8 @@ class System:
     stores: tuple[str, ...] = ()
     """Where it keeps its runs; who names none takes part in the cases that keep nothing."""
     extra: str = ""
+    beside: tuple[str, ...] = ()
+    """Pins of what its cases need in the environment of Farhand."""
 
     @property
     def is_peer(self) -> bool:
@@ -52,6 +54,12 @@ OURS_SERVED = System(
     ROOT / "bench/served/server.py",
     stores=("SQLite FULL", "SQLite NORMAL", "memory"),
     extra="[server]",
+)
+OURS_COUNTED = System(
+    "farhand_tokens",
+    "Farhand",
+    ROOT / "bench/tokens/ours.py",
+    beside=("splintr-rs==0.22.0",),
 )
 
 
@@ -78,7 +86,8 @@ def prepare(system: System) -> Path:
     home = CACHE / system.key
     python = home / "bin" / "python"
     stamp = home / "bench.json"
-    wanted = json.dumps({"python": sys.version, "requires": system.requires, "sources": fingerprint(system)})
+    pins = [*system.requires, *system.beside]
+    wanted = json.dumps({"python": sys.version, "requires": pins, "sources": fingerprint(system)})
     if python.exists() and stamp.exists() and stamp.read_text() == wanted:
         return python
     print(f"installing {system.title} …", file=sys.stderr)
@@ -86,13 +95,13 @@ def prepare(system: System) -> Path:
     if system.is_peer:
         run([str(python), "-m", "pip", "install", "-q", *system.requires])
     else:
-        install_ours(python, system.extra)
+        install_ours(python, system)
     subprocess.run([str(python), "-m", "compileall", "-q", str(home / "lib")], capture_output=True)
     stamp.write_text(wanted)
     return python
 
 
-def install_ours(python: Path, extra: str) -> None:
+def install_ours(python: Path, system: System) -> None:
     """`pip install .` of a copy, so that the build leaves nothing behind in the checkout and finds nothing stale."""
     with tempfile.TemporaryDirectory() as folder:
         for name in SOURCES:
@@ -102,7 +111,7 @@ def install_ours(python: Path, extra: str) -> None:
                 shutil.copytree(source, Path(folder) / name, ignore=unwanted)
             else:
                 shutil.copy(source, folder)
-        run([str(python), "-m", "pip", "install", "-q", f".{extra}"], cwd=folder)
+        run([str(python), "-m", "pip", "install", "-q", f".{system.extra}", *system.beside], cwd=folder)
 
 
 def fingerprint(system: System) -> str:

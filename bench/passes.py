@@ -6,7 +6,7 @@ from typing import Any
 
 from bench import cases, imports
 from bench.cases import Case
-from bench.environment import OURS, System, UnavailableError, prepare
+from bench.environment import OURS, OURS_COUNTED, System, UnavailableError, prepare
 from bench.process import Worker
 
 Results = dict[System, dict[str, Any]]
@@ -51,6 +51,12 @@ class Pass:
         if OURS not in self.workers:
             return {OURS: {"error": self.reasons.get(OURS, "Farhand takes no part in this pass")}}
         return {OURS: self.ask(OURS, cases.DEFINITIONS, quick)}
+
+    def tokens(self) -> dict[str, Any]:
+        """Farhand's alone, and a count: nobody else sends fewer definitions than there are."""
+        if OURS_COUNTED not in self.workers:
+            return {"error": self.reasons[OURS_COUNTED]}
+        return self.workers[OURS_COUNTED].ask("tokens")
 
     def imports(self, quick: bool) -> Results:
         """Needs the environments only, not the workers; so a peer file that fails does not hide its import."""

@@ -104,6 +104,30 @@ def definitions(result: Mapping[str, Any]) -> str:
     )
 
 
+def tokens(result: Mapping[str, Any]) -> str:
+    """What is sent of so many tools in ten groups, against all of them."""
+    if "rows" not in result:
+        return f"{OURS.title}: not available: {result['error']}"
+    counted = {(row["mode"], row["tools"]): row for row in result["rows"] if "tokens" in row}
+    rows: list[list[str]] = []
+    for row in result["rows"]:
+        key = row["mode"], row["tools"]
+        cells = ["-", "-", "-"]
+        if key in counted:
+            share = row["tokens"] / counted["flat", row["tools"]]["tokens"]
+            cells = [f"{row['definitions']:,}", f"{row['tokens']:,}", f"{share:.2%}"]
+        rows.append([row["mode"], f"{row['tools']:,}", *cells])
+    lines = [grid(["Farhand", "tools", "definitions", "tokens", "of flat"], rows)]
+    missing_modes = dict.fromkeys(row["mode"] for row in result["rows"] if "tokens" not in row)
+    lines += [f"{mode}: not available: no catalog is built this way yet" for mode in missing_modes]
+    collapsed = counted.get(("collapsed", cases.TOKENS_OF))
+    if collapsed:
+        share = collapsed["tokens"] / counted["flat", cases.TOKENS_OF]["tokens"]
+        told = f"bar: {cases.TOKENS_OF:,} tools collapsed <= {cases.TOKENS_BAR:.0%} of flat; {share:.2%}"
+        lines.append(f"{told}: {verdict(share <= cases.TOKENS_BAR)}")
+    return "\n".join(lines)
+
+
 def imports(results: Results) -> str:
     """Milliseconds, modules, distributions and megabytes of each system."""
     working = {system: result for system, result in results.items() if "ms" in result}

@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any
 
 Body = Callable[[], Awaitable[object]]
-WHOLE = ("duplicates", "trips", "http", "burst", "paced", "idle", "others", "hostile")
+WHOLE = ("duplicates", "tokens", "trips", "http", "burst", "paced", "idle", "others", "hostile")
 
 
 async def measure(body: Body, repeats: int, warmups: int, per: int) -> dict[str, float]:
