@@ -10,7 +10,7 @@ from msgspec import json
 from farhand.core import search
 from farhand.core.definition import make_definition
 from farhand.core.search import MAX_NODES, Entry, ToolIndex
-from tests.core.tool_catalog import CATALOG, QUERIES
+from tests.core.tool_catalog import CATALOG, PARAPHRASES, QUERIES
 
 
 def entry(name, description="", extra="", **parameters):
@@ -34,14 +34,15 @@ def figures(catalog, queries):
     return sum(rank == 1 for rank in ranks) / count, sum(0 < rank <= 5 for rank in ranks) / count, inverse / count
 
 
-def test_in_a_large_catalog_nearly_all_queries_find_their_tool(record_property):
-    first, among_five, mean = figures(CATALOG, QUERIES)
-    told = f"recall@1 {first:.2f}, recall@5 {among_five:.2f}, MRR {mean:.2f}"
-    record_property("tool search", f"{len(CATALOG)} tools, {len(QUERIES)} queries: {told}")
-    assert len(CATALOG) >= 120
-    assert first >= 0.85
-    assert among_five >= 0.94
-    assert mean >= 0.9
+@pytest.mark.parametrize(
+    ("kind", "queries", "floors"),
+    [("queries", QUERIES, (0.85, 0.94, 0.9)), ("paraphrases", PARAPHRASES, (0.75, 0.88, 0.8))],
+)
+def test_in_a_large_catalog_most_queries_find_their_tool(kind, queries, floors, record_property):
+    reached = figures(CATALOG, queries)
+    told = "recall@1 {:.2f}, recall@5 {:.2f}, MRR {:.2f}".format(*reached)
+    record_property("tool search", f"{len(CATALOG)} tools, {len(queries)} {kind}: {told}")
+    assert all(figure >= floor for figure, floor in zip(reached, floors, strict=True))
 
 
 def test_every_tool_is_found_first_by_its_own_name_however_that_is_written():

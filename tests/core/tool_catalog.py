@@ -1,4 +1,4 @@
-"""A catalog as a large agent has it, and what is asked of it: 120 tools of ten domains, 67 queries with their tool."""
+"""A catalog as a large agent has it, and what is asked of it: 120 tools of ten domains, 107 queries with their tool."""
 
 from farhand.core.definition import make_definition
 from farhand.core.search import Entry
@@ -216,6 +216,50 @@ QUERIES = {
     "weather forecast": "get_weather",
     "dim the lights": "turn_light",
     "translation into another language": "translate_text",
+}
+
+# Written after the weights were set, mostly in other words than those of the tools. The weights are not to follow them.
+PARAPHRASES = {
+    "mark newsletter as unwanted and stop getting it": "unsubscribe_newsletter",
+    "write an email but do not send it yet": "save_draft",
+    "attach files to a message": "send_email",
+    "put appointment in calendar": "create_event",
+    "postpone the meeting": "update_event",
+    "call off an event": "cancel_event",
+    "free time for everybody next week": "find_free_slot",
+    "colleague time zone": "get_working_hours",
+    "rm file": "deleteFile",
+    "duplicate a file": "copyFile",
+    "search text in files": "searchFileContents",
+    "notify when a directory changes": "watchDirectory",
+    "push commits to origin": "git_push",
+    "file an issue in the tracker": "create_issue",
+    "squash and merge": "merge_pull_request",
+    "search source code": "search_code",
+    "insert rows into table": "sql_execute",
+    "restore database from dump": "restore_backup",
+    "speed up query with an index": "create_index",
+    "blocked sessions kill": "kill_connection",
+    "redeem coupon": "apply_coupon",
+    "put product into basket": "add_to_cart",
+    "cancel my order": "cancel_order",
+    "product availability in stock": "get_product",
+    "wire money to another account": "transfer_money",
+    "reimburse travel costs": "submit_expense",
+    "bank transactions last month": "list_transactions",
+    "profit and loss statement": "get_profit_and_loss",
+    "call in sick": "report_sick",
+    "new hire laptop and accounts": "onboard_employee",
+    "publish job opening": "create_job_posting",
+    "hours worked on project": "log_working_time",
+    "roll back deployment": "k8s_rollback",
+    "upload to s3 bucket": "s3_upload",
+    "page the on-call team when metric too high": "create_alert",
+    "new password for secret": "rotate_secret",
+    "route from home to work by bike": "get_directions",
+    "table at an italian restaurant": "find_restaurant",
+    "heating temperature in living room": "set_thermostat",
+    "hire a car at the airport": "rent_car",
 }
 
 

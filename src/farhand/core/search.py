@@ -120,13 +120,17 @@ class ToolIndex:
         return [_shares_of(entry) for entry in self.entries]
 
     @cached_property
-    def _words(self) -> list[str]:
-        return sorted(set[str]().union(*self._shares))
+    def _places(self) -> dict[str, list[int]]:
+        """Of each word, where the entries are that have it."""
+        places: defaultdict[str, list[int]] = defaultdict(list)
+        for at, shares in enumerate(self._shares):
+            for word in shares:
+                places[word].append(at)
+        return dict(places)
 
     @cached_property
-    def _asked(self) -> dict[str, Mapping[int, float]]:
-        """What is known of words that were asked for; those of the entries only, so that there is an end to it."""
-        return {}
+    def _words(self) -> list[str]:
+        return sorted(self._places)
 
     @cached_property
     def _named(self) -> dict[str, list[int]]:
@@ -138,17 +142,17 @@ class ToolIndex:
 
     def _columns(self, query: str) -> Iterator[tuple[float, Mapping[int, float]]]:
         """Of each word that counts, its weight and what every entry is worth for it."""
-        found: list[tuple[int, str, list[tuple[float, Mapping[int, float]]]]] = []
+        found: list[tuple[int, str, list[tuple[str, float]]]] = []
         for word in islice(dict.fromkeys(forms(split(query))), MAX_WORDS):
-            kin = [(weight, self._having(known)) for known, weight in self._kin(word)]
+            kin = self._kin(word)
             if kin:
-                found.append((sum(len(having) for _, having in kin), word, kin))
+                found.append((sum(len(self._places[known]) for known, _ in kin), word, kin))
         left = MAX_LOOKS
-        for size, word, kin in sorted(found, key=lambda item: item[:2]):
+        for size, word, kin in sorted(found):
             if size > left < MAX_LOOKS:
                 return
             left -= size
-            column = _best_of(kin)
+            column = self._column(kin)
             yield self._weight(word, len(column)), column
 
     def _weight(self, word: str, known: int) -> float:
@@ -156,13 +160,15 @@ class ToolIndex:
         length = min(1.0, len(word) / _FULL_LENGTH) if word.isascii() else 1.0
         return length * log(1 + (len(self.entries) - known + 0.5) / (known + 0.5))
 
-    def _having(self, word: str) -> Mapping[int, float]:
-        """The entries that have a word, and what each of them is worth for it."""
-        having = self._asked.get(word)
-        if having is None:
-            having = {at: shares[word] for at, shares in enumerate(self._shares) if word in shares}
-            self._asked[word] = having
-        return having
+    def _column(self, kin: list[tuple[str, float]]) -> Mapping[int, float]:
+        """Of forms of one word what each entry is worth at best; who has it in many forms has it once."""
+        best: dict[int, float] = {}
+        for known, weight in kin:
+            for at in self._places[known]:
+                worth = weight * self._shares[at][known]
+                if worth > best.get(at, 0.0):
+                    best[at] = worth
+        return best
 
     def _kin(self, word: str) -> list[tuple[str, float]]:
         """The word, those it begins, or, if there is none, those that begin alike; each with what it counts."""
@@ -181,18 +187,6 @@ class ToolIndex:
     def _beginning_with(self, start: str) -> Iterator[str]:
         first = bisect_left(self._words, start)
         return takewhile(lambda word: word.startswith(start), self._words[first : first + _MAX_LOOKED_AT])
-
-
-def _best_of(kin: list[tuple[float, Mapping[int, float]]]) -> Mapping[int, float]:
-    """Of forms of one word what each entry is worth at best; who has it in many forms has it once."""
-    if len(kin) == 1 and kin[0][0] == 1.0:
-        return kin[0][1]
-    best: dict[int, float] = {}
-    for weight, having in kin:
-        for at, share in having.items():
-            if weight * share > best.get(at, 0.0):
-                best[at] = weight * share
-    return best
 
 
 def _common(one: str, other: str) -> int:
