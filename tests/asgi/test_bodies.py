@@ -123,6 +123,35 @@ def test_what_is_not_known_is_passed_over() -> None:
     assert decode(b'{"input":"x","from":"the future"}', RunRequest).input == "x"
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"input":"x","input":"y"}',
+        b'{"input":"x","in\\u0070ut":"y"}',
+        b'{"input":"x","tools":[{"name":"a","name":"b"}]}',
+        b'{"input":"x","unknown":{"a":1,"a":2}}',
+        b'{"input":"x","tools":NaN}',
+        b'{"input":"x","unknown":"\\ud800"}',
+        b'{"input":"x","tools":' + b"[" * 36 + b"]" * 36 + b"}",
+        b'{"input":"x","unknown":' + b"9" * 1001 + b"}",
+    ],
+    ids=str,
+)
+def test_what_two_parsers_could_read_in_two_ways_is_refused_wherever_it_stands(body: bytes) -> None:
+    with pytest.raises(InvalidInput):
+        decode(body, RunRequest)
+
+
+def test_a_value_may_have_as_many_levels_as_the_server_takes_in_definitions() -> None:
+    def nested(levels: int) -> bytes:
+        return b'{"results":{"a":' + b"[" * levels + b"]" * levels + b"}}"
+
+    assert decode(nested(32), AnswersRequest).results
+    assert decode(nested(64), AnswersRequest, 64).results
+    with pytest.raises(InvalidInput, match="nested too deeply"):
+        decode(nested(40), AnswersRequest)
+
+
 @pytest.mark.parametrize("value", [b"null", b"false", b"0", b'""', b"[]", b"{}"])
 def test_a_falsy_result_is_there(value: bytes) -> None:
     assert bytes(decode(b'{"result":%b}' % value, ResultRequest).result) == value  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import pytest
 from farhand.asgi.access.quota import Quota
 from farhand.asgi.desk import Desk
 from farhand.protocols.endpoints import ENDPOINTS
-from tests.asgi.story import BEN, EVE, Office, office
+from tests.asgi.story import ANN, BEN, EVE, Office, bearer, office
 
 PICK = {
     "name": "hold",
@@ -266,6 +266,16 @@ async def test_definitions_that_are_refused_begin_nothing() -> None:
         said = response.json()
         assert (response.status_code, said["code"]) == (422, "invalid_tools")
         assert {problem["path"].split("/")[1] for problem in said["problems"]} == {"0", "1"}
+        assert (await at.ask("GET", "/threads/t")).status_code == 404
+
+
+async def test_a_body_with_a_key_twice_begins_nothing() -> None:
+    async with office() as at:
+        headers = {**bearer(ANN), "content-type": "application/json"}
+        body = b'{"input":"what was looked at","input":"what is done"}'
+        response = await at.http.post("/threads/t/runs", content=body, headers=headers)
+        assert (response.status_code, response.json()["code"]) == (422, "invalid_input")
+        assert "the same key twice" in response.json()["detail"]
         assert (await at.ask("GET", "/threads/t")).status_code == 404
 
 

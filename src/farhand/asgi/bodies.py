@@ -12,12 +12,15 @@ from msgspec import ValidationError, json
 
 from farhand.core.errors import InvalidInput, NotJson, TooLarge
 from farhand.core.problem import Problem, pointer
+from farhand.core.strict_json import MAX_DEPTH, BadJson, parse
 
 Receive = Callable[[], Awaitable[Any]]
 T = TypeVar("T")
 
 MAX_BODY = 1 << 20
 """Bytes."""
+ENVELOPE = 4
+"""So many levels may stand around a value."""
 
 _STEP = re.compile(r"\.([^.\[\]`]+)|\[(\d+|\.\.\.)\]")
 _AT = re.compile(r" - at `(?:key in )?\$([^`]*)`$")
@@ -77,16 +80,21 @@ def expect_json(headers: Mapping[bytes, bytes]) -> None:
         raise NotJson("bodies are taken as they are: send them without a Content-Encoding")
 
 
-def decode(body: bytes, kind: type[T]) -> T:
-    """A body as its type."""
+def decode(body: bytes, kind: type[T], depth: int = MAX_DEPTH) -> T:
+    """A body as its type. `depth` is how many levels a value in it may have, which may be read later as it stands."""
     try:
-        return _decoder(kind).decode(body or b"null")
+        body = body or b"null"
+        value: Any = _decoder(kind).decode(body)
+        parse(body, max_bytes=len(body), max_depth=depth + ENVELOPE)
     except ValidationError as error:
         raise _invalid(error) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidInput(f"the body is not JSON: {error}") from None
     except RecursionError:
         raise InvalidInput("the body has too many levels") from None
+    except BadJson as error:
+        raise InvalidInput(f"the body cannot be taken: {error.reason}") from None
+    return value
 
 
 def query(text: bytes, kind: type[T]) -> T:

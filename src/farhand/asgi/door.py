@@ -77,6 +77,8 @@ class Door:
         self._gate = gate
         self.quotas = quotas
         self.max_body = max_body
+        self.depth = max(agent.admission.json_depth for agent in desk.runner.agents.values())
+        """Levels that a value in a body may have: as many as a definition."""
         self._encode = json.Encoder().encode
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -142,7 +144,7 @@ class Door:
         raw = await read_body(headers, receive, self.max_body, self.streams.stuck)
         if len(raw) > told:
             await self._judge(who.id, self.quotas.sent, len(raw) - told)
-        return decode(raw, endpoint.body)
+        return decode(raw, endpoint.body, self.depth)
 
     async def _judge(self, who: str, quota: Callable[..., None], *amount: int) -> None:
         """Raise if somebody has had enough. Who insists has to wait for being told so."""

@@ -142,7 +142,7 @@ class Connection:
         asked = Asked(
             who,
             ids,
-            None if endpoint.body is None else decode(bytes(request.body), endpoint.body),
+            None if endpoint.body is None else decode(bytes(request.body), endpoint.body, door.depth),
             None if endpoint.query is None else query(question.encode(), endpoint.query),
         )
         if endpoint.stream is None or (endpoint.reply is not None and not request.stream):

@@ -3,7 +3,9 @@
 It is not a schema check and it does not stream; growing texts belong to `partial_json`.
 """
 
+import gc
 import json
+from itertools import chain
 from typing import Any, cast
 
 import msgspec
@@ -35,7 +37,7 @@ def parse(text: bytes | str, *, max_bytes: int = 1 << 20, max_depth: int = MAX_D
         raise BadJson(f"larger than {max_bytes} bytes")
     try:
         data = text.encode() if isinstance(text, str) else text
-        value: object = msgspec.json.decode(data)
+        value: object = msgspec.json.decode(data) if len(data) <= _LAID_OUT else _decode_many(data)
     except (UnicodeError, RecursionError, msgspec.DecodeError) as error:
         raise BadJson(_reason(error)) from None
     size = len(data)
@@ -52,6 +54,17 @@ def parse(text: bytes | str, *, max_bytes: int = 1 << 20, max_depth: int = MAX_D
     if colons > 1 and not (type(members) is dict and len(members) == colons):  # pyright: ignore[reportUnknownArgumentType]
         _refuse_lost_keys(data, value, colons)
     return value
+
+
+def _decode_many(data: bytes) -> object:
+    """A large text may hold as many containers as it has brackets. The collector would look at them again and again."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return msgspec.json.decode(data)
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _reason(error: Exception) -> str:
@@ -73,12 +86,14 @@ def _refuse_depth(data: bytes, value: object, max_depth: int) -> None:
     if len(data) <= _LAID_OUT and b"\n" + b" " * max_depth not in msgspec.json.format(data, indent=1):
         return
     level = [value]
-    for _ in range(max_depth + 1):
-        containers = cast("list[dict[str, object] | list[object]]", [x for x in level if isinstance(x, (dict, list))])
-        if not containers:
+    for _ in range(max_depth):
+        lists = [cast("list[object]", item) for item in level if type(item) is list and item]
+        dicts = [cast("dict[str, object]", item).values() for item in level if type(item) is dict and item]
+        if not lists and not dicts:
             return
-        level = [below for item in containers for below in (item.values() if isinstance(item, dict) else item)]
-    raise BadJson(_TOO_DEEP)
+        level = [*chain.from_iterable(lists), *chain.from_iterable(dicts)]
+    if any(isinstance(item, (list, dict)) for item in level):
+        raise BadJson(_TOO_DEEP)
 
 
 def _has_long_run_of_digits(data: bytes) -> bool:
