@@ -201,6 +201,22 @@ async def test_the_latest_run_of_a_thread_is_resumed_also_when_it_has_ended() ->
         assert (again.output, again.messages[0].text) == ('so: {"x":1}', "two pick")
 
 
+async def test_a_thread_knows_its_latest_run_among_any_number_of_others() -> None:
+    async with office() as client:
+        thread = client.thread("t")
+        with pytest.raises(UnknownCall):
+            await thread.resume()
+        first = await thread.run("one")
+        waits = await thread.run("pick", run_tools=False)
+        while_it_waits = await thread.state()
+        await client.thread("u").run("elsewhere")
+        await thread.cancel()
+        afterwards = await thread.state()
+    assert first.id != waits.id
+    assert (while_it_waits.run_id, while_it_waits.latest_run_id) == (waits.id, waits.id)
+    assert (afterwards.run_id, afterwards.latest_run_id) == ("", waits.id)
+
+
 async def test_an_older_run_is_resumed_by_its_id() -> None:
     async with office() as client:
         thread = client.thread("t")

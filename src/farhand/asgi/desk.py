@@ -215,6 +215,7 @@ class Desk:
             run_id=thread.run,
             messages=tuple(map(told_message, thread.messages)),
             calls=tuple([call_view(call.record, run=thread.run, thread=thread.id) for call in thread.pending]),
+            latest_run_id=thread.latest,
         )
 
     async def _watch_thread(self, asked: Asked) -> native.UpdatePage:

@@ -19,7 +19,7 @@ from farhand.client.wire import checked_id
 from farhand.core.errors import UnknownCall
 from farhand.core.messages import Message, UserMessage
 from farhand.plugins.plugin import AnyTool
-from farhand.protocols.native import CancelRequest, RunHandle, RunList, RunQuery, RunRequest, RunView, ThreadView
+from farhand.protocols.native import CancelRequest, RunHandle, RunRequest, RunView, ThreadView
 
 
 class HandSettings(TypedDict, total=False):
@@ -217,15 +217,15 @@ class Thread:
         return view, await self.state()
 
     async def _latest(self) -> str:
-        listed: RunList = await self._kit.wire.ask("list-runs", query=RunQuery(limit=_MOST))
-        mine = [run.id for run in listed.runs if run.thread_id == self.id]
-        if not mine:
+        try:
+            latest = (await self.state()).latest_run_id
+        except UnknownCall:
+            latest = ""
+        if not latest:
             raise UnknownCall(f"thread {self.id!r} has no run")
-        return mine[0]
+        return latest
 
 
-_MOST = 1000
-"""Runs among which the latest one of a thread is looked for."""
 _LOOKS = 3
 _OPEN = ("running", "ready", "waiting")
 

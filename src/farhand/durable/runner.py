@@ -50,6 +50,8 @@ class Thread(Struct, frozen=True):
     """The run that is open, or empty."""
     pending: tuple[Call[Any, Any], ...]
     """Calls that wait for a client or a person."""
+    latest: str = ""
+    """The open run, or else the one that has ended last."""
 
 
 class Runner(Verbs):
@@ -194,9 +196,11 @@ class Runner(Verbs):
             raise UnknownCall("there is no such thread")
         revived = await self._replica.read(row.run) if row.run else None
         if revived is None:
-            return Thread(thread, read_messages(await self.store.messages(key)), row.seq, "", ())
+            last = await self.store.log(key, row.seq - 1, 1)  # whoever told the last update
+            latest = last[0].run if last else ""
+            return Thread(thread, read_messages(await self.store.messages(key)), row.seq, "", (), latest)
         view: RunView[Any] = RunView(revived.run, self._replica.means(revived.row.agent))
-        return Thread(thread, revived.run.messages, revived.row.seq, row.run, view.pending)
+        return Thread(thread, revived.run.messages, revived.row.seq, row.run, view.pending, row.run)
 
     def watch_many(
         self, thread: str, after: Position | int = 0, *, principal: str = LOCAL

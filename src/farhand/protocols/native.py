@@ -213,6 +213,8 @@ class ThreadView(Struct, kw_only=True, frozen=True):
     run_id: str
     messages: tuple[Message, ...]
     calls: tuple[CallView, ...]
+    latest_run_id: str = ""
+    """The open run, or else the one that has ended last."""
 
 
 class UpdatePage(Struct, kw_only=True, frozen=True):
