@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from farhand import Agent, Binary, CallContext, Limits, ToolError, scripted, tool
+from farhand import Agent, Approve, Binary, CallContext, Limits, ToolError, scripted, tool
 from farhand.client import Accepted, Client, ClientCall, NotMine, Plugin, pool
 from farhand.core.call import Outcome
 from farhand.core.errors import DuplicateToolName, UsageError
@@ -555,6 +555,22 @@ async def test_progress_never_fails_a_tool() -> None:
     async with office(script=[Use("count"), "ok"], tools=()) as client:
         client.register(define("count"), count)
         assert told(await client.thread().run("hi")) == ["counted"]
+
+
+async def test_a_function_knows_its_call_its_user_and_what_the_person_added() -> None:
+    knows: list[Any] = []
+    async with office(script=[Use("wipe"), "ok"], tools=()) as client:
+
+        @client.tool(needs_approval=True)
+        def wipe(context: CallContext) -> str:
+            """Wipe the disk."""
+            knows.append((context.principal, context.payload, context.tool, context.thread_id, context.cancelled))
+            return context.call_id
+
+        allow = Approve(payload={"why": "it is mine"})
+        result = await client.thread("t").run("hi", on_approval=lambda call: allow)
+    assert knows == [("ann", {"why": "it is mine"}, "wipe", "t", False)]
+    assert result.calls_of(wipe)[0].output == result.calls[0].id
 
 
 async def test_work_may_go_on_in_the_background_and_be_reported_later() -> None:

@@ -264,6 +264,8 @@ class Desk:
             arguments=claimed.arguments,
             deadline=claimed.deadline,
             repeated=claimed.repeated,
+            principal=asked.who.id,
+            payload=claimed.payload,
         )
 
     async def _tell_progress(self, asked: Asked) -> native.Receipt:

@@ -200,8 +200,8 @@ class Pool:
             attempt=record.attempt,
             run_id=work.offer.run_id,
             thread_id=work.offer.thread_id,
-            principal="",
-            payload=None,
+            principal="" if claimed is None else claimed.principal,
+            payload=None if claimed is None else claimed.payload,
             on_progress=on_progress,
         )
         call = ClientCall(record, work.hands.tools.get(record.tool), context)

@@ -1,5 +1,7 @@
 """A call as it stands, with the places it belongs to."""
 
+from typing import Any
+
 from msgspec import Struct
 
 from farhand.core.call import Call
@@ -22,3 +24,5 @@ class Claimed(Receipt, frozen=True, kw_only=True):
     arguments: str
     """JSON text."""
     deadline: int | None
+    payload: Any = None
+    """What the person added to the approval."""

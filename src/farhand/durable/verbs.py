@@ -119,7 +119,14 @@ class Verbs(ABC):
         run, call = taken[0], taken[0].calls[call_id]
         if was_there and run.attended:
             presence.look_after(run.id, principal, row.thread, call_id, client)
-        return Claimed(call_id, repeated, attempt=call.attempt, arguments=call.arguments, deadline=call.deadline)
+        return Claimed(
+            call_id,
+            repeated,
+            attempt=call.attempt,
+            arguments=call.arguments,
+            deadline=call.deadline,
+            payload=None if call.approval is None else call.approval.payload,
+        )
 
     async def progress(
         self,

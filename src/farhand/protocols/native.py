@@ -258,6 +258,10 @@ class Claimed(Struct, kw_only=True, frozen=True):
     arguments: str
     deadline: int | None
     repeated: bool = False
+    principal: str = ""
+    """Whose call it is: yours."""
+    payload: Any = None
+    """What the person added to the approval."""
 
 
 class Cancelled(Struct, kw_only=True, frozen=True):
