@@ -27,6 +27,7 @@ BODIES: dict[str, Any] = {
     "start-run": {"input": "hello"},
     "answer-calls": {"results": {"{call}": 1}},
     "claim-call": {"client": "c"},
+    "release-call": {"client": "c"},
     "tell-progress": {"value": 1},
     "answer-call": {"result": 1},
     "decide-call": {"approved": True},

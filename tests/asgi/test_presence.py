@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from farhand import Limits, tool
-from tests.asgi.story import BEN, office
+from tests.asgi.story import BEN, office, pick
 
 SHORT = Limits(grace=0.2)
 OPEN_FILE = {
@@ -15,6 +15,8 @@ OPEN_FILE = {
 }
 patient = tool.define("patient", input={"type": "object"}, description="Waits for ever.", absent="wait")
 strict = tool.define("strict", input={"type": "object"}, description="Fails at once.", absent="fail")
+told = tool.define("told", input={"type": "object"}, description="Is told.", fallback="No {tool} here; {0} is at home.")
+sent_again = tool.define("sent_again", input={"type": "object"}, description="Is sent again.", absent="retry")
 again = tool.define("again", input={"type": "object"}, description="May be run again.", effect="idempotent")
 
 
@@ -41,12 +43,16 @@ async def test_a_client_that_is_there_works_on_its_call() -> None:
 async def test_where_nobody_offers_the_tool_the_model_is_told_after_a_while() -> None:
     async with (
         asyncio.timeout(20),
-        office(agent={"limits": SHORT}) as at,
+        office(tools=(pick, told), agent={"limits": SHORT}) as at,
         at.stream("POST", "/threads/t/runs", {"input": "pick"}) as events,
     ):
         ended = await events.next("call-ended")
         assert (ended["outcome"], ended["failure"]["code"]) == ("unavailable", "client_absent")
-        assert "unavailable" in (await events.next("run-ended"))["output"]
+        assert (await events.next("run-ended"))[
+            "output"
+        ] == "so: Error: Client disconnected. Tool 'pick' is unavailable."
+        async with at.stream("POST", "/threads/u/runs", {"input": "told"}) as events:
+            assert (await events.next("run-ended"))["output"] == "so: Error: No told here; told is at home."
 
 
 async def test_a_client_that_goes_is_missed_at_once() -> None:
@@ -120,6 +126,25 @@ async def test_of_two_tabs_one_gets_the_call_and_the_other_sees_it() -> None:
             assert (await other.next("run-ended"))["output"] == "so: 2"
 
 
+async def test_a_call_that_is_given_back_goes_to_another_client() -> None:
+    async with (
+        asyncio.timeout(20),
+        office() as at,
+        at.stream("POST", "/threads/t/runs", began("pick", "pick")) as events,
+    ):
+        call = (await events.next("call-executing"))["call_id"]
+        await at.got("POST", f"/calls/{call}/claim", {"client": "tab-1"})
+        refused = await at.ask("POST", f"/calls/{call}/release", {"client": "tab-2"})
+        assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+        receipts = [await at.got("POST", f"/calls/{call}/release", {"client": "tab-1"}) for _ in range(2)]
+        assert [receipt["repeated"] for receipt in receipts] == [False, True]
+        assert (await events.next("call-released"))["state"] == "executing"
+        assert (await events.next("call-executing"))["attempt"] == 1
+        await at.got("POST", f"/calls/{call}/claim", {"client": "tab-2"})
+        await at.got("POST", f"/calls/{call}/result", {"result": 2, "client": "tab-2"})
+        assert (await events.next("run-ended"))["output"] == "so: 2"
+
+
 async def test_a_run_may_be_for_one_client_only() -> None:
     async with asyncio.timeout(20), office() as at, AsyncExitStack() as stack:
         await stack.enter_async_context(at.stream("GET", "/threads/t/updates?client=phone&offers=pick"))
@@ -146,6 +171,28 @@ async def test_each_tool_says_what_becomes_of_it_when_nobody_is_there() -> None:
             await at.got("POST", f"/calls/{call}/claim", {"client": "late"})
             await at.got("POST", f"/calls/{call}/result", {"result": "here I am", "client": "late"})
             assert (await events.next("run-ended"))["output"] == "so: here I am"
+
+
+async def test_a_call_is_sent_again_to_a_client_that_comes_and_falls_back_if_none_does() -> None:
+    limits = Limits(grace=0.2, retry_delay=0.02, absent_retries=2)
+    async with asyncio.timeout(20), office(tools=(sent_again,), agent={"limits": limits}) as at:
+        async with at.stream("POST", "/threads/t/runs", {"input": "sent_again"}) as events:
+            told = await events.rest()
+        sent = [(each["attempt"], each["at"]) for each in told if each["type"] == "call-executing"]
+        assert [attempt for attempt, _ in sent] == [1, 2, 3]
+        assert sent[2][1] - sent[1][1] >= 2 * 20  # milliseconds, doubled
+        assert next(each["outcome"] for each in told if each["type"] == "call-ended") == "unavailable"
+    async with (
+        asyncio.timeout(20),
+        office(tools=(sent_again,), agent={"limits": Limits(retry_delay=0.02)}) as at,
+        at.stream("POST", "/threads/t/runs", {"input": "sent_again"}) as events,
+    ):
+        call = (await events.next("call-released"))["call_id"]
+        async with at.stream("GET", "/threads/t/updates?client=late&offers=sent_again"):
+            assert (await events.next("call-executing"))["attempt"] > 1
+            await at.got("POST", f"/calls/{call}/claim", {"client": "late"})
+            await at.got("POST", f"/calls/{call}/result", {"result": 1, "client": "late"})
+            assert (await events.next("run-ended"))["output"] == "so: 1"
 
 
 async def test_where_calls_are_answered_in_turns_nobody_is_missed() -> None:

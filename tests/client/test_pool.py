@@ -4,6 +4,7 @@ import asyncio
 import threading
 from typing import Any
 
+import httpx2
 import pytest
 from msgspec import Struct
 
@@ -390,6 +391,30 @@ async def test_of_two_clients_one_runs_a_call() -> None:
     assert (len(ran), result.status) == (1, "done")
 
 
+async def test_a_function_may_give_its_call_back_to_another_client() -> None:
+    asked: list[str] = []
+    async with served_by(app_of()) as url, client_of(url) as one, client_of(url) as two:
+        called = asyncio.Event()
+
+        async def not_here(given: dict[str, Any], context: CallContext) -> None:
+            asked.append("one")
+            called.set()
+            await one.release(context.call_id)
+            await asyncio.Event().wait()
+
+        async def here(given: dict[str, Any]) -> dict[str, Any]:
+            asked.append("two")
+            return {"x": 1}
+
+        one.implement("pick", not_here)
+        running = asyncio.create_task(one.thread("t").run("pick"))
+        await called.wait()
+        two.implement("pick", here)
+        async with two.providing():
+            result = await running
+    assert (asked, result.output) == (["one", "two"], 'so: {"x":1}')
+
+
 async def test_a_call_for_one_client_is_left_alone_by_the_others() -> None:
     ran: list[str] = []
     app = app_of(script=[Use("pick"), "ok"])
@@ -638,6 +663,32 @@ async def test_a_client_that_closes_says_what_it_leaves_unfinished() -> None:
             state = await until_said(other, "ok")
     [failed] = [message.text for message in state.messages if "closed" in message.text]
     assert failed == "Error: Client tool 'hang' was stopped: its client has closed."
+
+
+async def test_a_client_that_closes_before_it_has_begun_a_call_gives_it_back() -> None:
+    """Its claim has arrived, and nobody has told it so yet: a `once` call is not lost by that."""
+    claimed = asyncio.Event()
+
+    async def hold_back(response: httpx2.Response) -> None:
+        if response.url.path.endswith("/claim"):
+            claimed.set()
+            await asyncio.Event().wait()
+
+    async with (
+        served_by(app_of()) as url,
+        httpx2.AsyncClient(event_hooks={"response": [hold_back]}) as http,
+        client_of(url) as other,
+    ):
+        client = client_of(url, http=http)
+        client.implement("pick", lambda given: {})
+        running = asyncio.create_task(client.thread("t").run("pick"))
+        await claimed.wait()
+        [before] = await other.pending("t")
+        await client.close()
+        [after] = await other.pending("t")
+        running.cancel()
+    assert (before.held_by, after.held_by) == (client.id, "")
+    assert (before.id, before.attempt) == (after.id, after.attempt)
 
 
 async def test_a_client_that_closes_waits_for_no_function_that_will_not_stop(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,6 +62,21 @@ async def test_a_call_is_taken_up_once_and_the_same_client_may_say_so_again() ->
         assert raised.value.outcome == "cancelled"
 
 
+async def test_a_call_is_given_back_for_another_client() -> None:
+    async with served_by(app_of()) as url, client_of(url) as one, client_of(url) as two:
+        call = await waiting(one)
+        await one.claim(call.id)
+        with pytest.raises(AnswerConflict):
+            await two.release(call.id)
+        assert not (await one.release(call.id)).repeated
+        assert (await one.release(call.id)).repeated
+        assert (await two.claim(call.id)).attempt == 1
+        with pytest.raises(AnswerConflict):
+            await one.release(call.id)
+        await two.answer(call.id, {"x": 1})
+        assert (await one.thread("t").resume()).output == 'so: {"x":1}'
+
+
 async def test_refusals_are_the_exceptions_of_one_process() -> None:
     async with served_by(app_of()) as url, client_of(url) as ann, client_of(url, token=BEN) as ben:
         call = await waiting(ann)

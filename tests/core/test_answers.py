@@ -218,6 +218,28 @@ def test_one_client_claims_and_the_others_see_that_it_is_taken() -> None:
         say(story, answers.claim, call, "tab-2")
 
 
+def test_whoever_has_a_call_gives_it_back_and_another_client_takes_it_up() -> None:
+    story, call = waiting()
+    assert say(story, answers.release, call, holder="tab-1") is None
+    say(story, answers.claim, call, "tab-1")
+    with pytest.raises(AnswerConflict):
+        say(story, answers.release, call, holder="tab-2")
+    assert say(story, answers.release, call, holder="tab-1") is not None
+    assert say(story, answers.release, call, holder="tab-1") is None
+    assert (story.call(call).held_by, story.call(call).attempt) == ("", 1)
+    assert say(story, answers.claim, call, "tab-2") is not None
+    say(story, answers.answer, call, b"1", client="tab-2")
+    with pytest.raises(AnswerConflict):
+        say(story, answers.release, call, holder="tab-2")
+
+
+def test_what_runs_in_the_process_of_its_run_is_not_given_back() -> None:
+    story, call = waiting()
+    say(story, answers.claim, call, "process", dies=True)
+    with pytest.raises(NotExpected):
+        say(story, answers.release, call, holder="process")
+
+
 def test_a_client_without_a_name_takes_no_call_up() -> None:
     story, call = waiting()
     with pytest.raises(InvalidAnswer):

@@ -135,6 +135,11 @@ class Runs(RuleBasedStateMachine):
         self.say(at, answers.claim, holder, dies=dies)
 
     @precondition(open_calls)
+    @rule(at=pick, holder=st.sampled_from(["tab", "phone"]))
+    def a_client_gives_a_call_back(self, at: int, holder: str) -> None:
+        self.say(at, answers.release, holder=holder)
+
+    @precondition(open_calls)
     @rule(at=pick)
     def no_client_is_there(self, at: int) -> None:
         self.offer(at, lambda call: ClientAbsent(self.story.at, call.id, call.attempt))

@@ -9,7 +9,7 @@ from farhand.core.call import CallState, Outcome
 from farhand.core.definition import Absent, Approval, Definition, Place, SideEffect
 from farhand.core.effects import Dispatch, SetTimer
 from farhand.core.errors import AnswerConflict, IllegalChange, NotExpected
-from farhand.core.events import Claimed, ClientAbsent, ClientCame, TimerKind
+from farhand.core.events import Claimed, ClientAbsent, ClientCame, Released, TimerKind
 from farhand.core.failure import Failure
 from farhand.core.limits import Limits
 from farhand.core.presence import attend, is_free
@@ -265,3 +265,24 @@ def test_whoever_may_answer_a_call_may_say_how_far_it_is() -> None:
 def test_a_run_knows_whether_it_is_attended_and_for_whom_it_is_after_a_restart() -> None:
     story, _ = story_of(client(), target="tab")
     assert (story.replayed().attended, story.replayed().target) == (True, "tab")
+
+
+def test_a_call_that_is_given_back_keeps_its_deadline_and_misses_nobody() -> None:
+    story, call = held(client(timeout=60))
+    before = story.call(call)
+    story.take(Released(story.at, call, 1))
+    after = story.call(call)
+    assert before.grace is not None
+    assert (after.state, after.attempt, after.deadline) == (before.state, 1, before.deadline)
+    assert (after.held_by, after.grace) == ("", None)
+    assert story.dispatched == [(call, 1)]
+
+
+def test_only_what_a_client_has_is_given_back() -> None:
+    story, call = story_of(client())
+    for event in (Released(story.at, call, 1), Released(story.at, call, 2)):
+        with pytest.raises(IllegalChange):
+            story.take(event)
+    story.take(Claimed(story.at, call, 1, "process", dies=True))
+    with pytest.raises(IllegalChange):
+        story.take(Released(story.at, call, 1))

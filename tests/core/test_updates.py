@@ -4,7 +4,17 @@ from msgspec import structs
 
 from farhand.core.call import CallState
 from farhand.core.definition import Approval, Place, SideEffect
-from farhand.core.events import CallCancelled, Claimed, Lost, Remember, RunCancelled, TimerFired, TimerKind
+from farhand.core.events import (
+    CallCancelled,
+    Claimed,
+    ClientAbsent,
+    Lost,
+    Released,
+    Remember,
+    RunCancelled,
+    TimerFired,
+    TimerKind,
+)
 from farhand.core.limits import Limits
 from farhand.core.updates import (
     CallClaimed,
@@ -124,6 +134,19 @@ def test_a_call_that_is_taken_up_is_told() -> None:
     (call,) = story.reply(("t", {}))
     story.take(Claimed(story.at, call, 1, "tab"))
     assert kinds(story)[-1] == "CallClaimed"
+
+
+def test_a_call_that_is_given_back_is_told_to_whoever_may_take_it_up() -> None:
+    story = Story(make_tool(place=Place.CLIENT), attended=True)
+    (call,) = story.reply(("t", {}))
+    story.take(Claimed(story.at, call, 1, "tab"))
+    story.take(ClientAbsent(story.at, call, 1))
+    story.take(Released(story.at, call, 1))
+    given_back, there_again = story.told[-2:]
+    assert isinstance(given_back, CallReleased)
+    assert (given_back.attempt, given_back.state) == (1, CallState.EXECUTING)
+    assert isinstance(there_again, CallExecuting)
+    assert there_again.attempt == 1
 
 
 def test_what_was_told_of_a_call_is_not_told_again_with_its_end() -> None:

@@ -422,6 +422,36 @@ async def test_an_answer_beside_a_disconnection_counts(order: int, stack: AsyncE
     assert await outcome(runner, call) is Outcome.OK
 
 
+async def test_a_call_that_is_given_back_is_for_another_client_and_nobody_is_missed(stack: AsyncExitStack) -> None:
+    runner = await opened(stack, picking())
+    await runner.attach("tab", ["pick"], thread="t")
+    await runner.attach("phone", ["pick"], thread="t")
+    call = await begun(runner)
+    await runner.claim(call.id, "tab")
+    with pytest.raises(AnswerConflict):
+        await runner.release(call.id, "phone")
+    assert not (await runner.release(call.id, "tab")).repeated
+    assert (await runner.release(call.id, "tab")).repeated
+    back = await now(runner, call)
+    assert (back.attempt, back.held_by, back.grace) == (1, "", None)
+    assert (await runner.claim(call.id, "phone")).attempt == 1
+    await runner.answer(call.id, 1, client="phone")
+    assert await outcome(runner, call) is Outcome.OK
+    assert not [update for update in await everything(runner) if isinstance(update, CallUnattended)]
+
+
+async def test_where_nobody_else_is_there_a_call_that_is_given_back_misses_a_client(stack: AsyncExitStack) -> None:
+    """Also a `once` call: nothing of it was done, so its outcome is no riddle."""
+    clock = VirtualClock()
+    runner = await opened(stack, picking(), clock=clock)
+    call = await begun(runner)
+    await runner.claim(call.id, "somebody who is not connected")
+    await runner.release(call.id, "somebody who is not connected")
+    await until(runner, CallUnattended, after=await until(runner, CallReleased))
+    clock.advance(5)
+    assert await outcome(runner, call) is Outcome.UNAVAILABLE
+
+
 async def test_whoever_goes_while_its_claim_is_on_its_way_is_missed(stack: AsyncExitStack) -> None:
     runner = await opened(stack, picking())
     tab = await runner.attach("tab", ["pick"], thread="t")

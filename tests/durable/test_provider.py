@@ -137,6 +137,21 @@ async def test_what_it_has_taken_up_itself_stays_and_is_offered_again_when_it_co
     assert await elsewhere.offered() == other
 
 
+async def test_what_was_taken_by_another_client_is_offered_again_when_it_is_given_back(stack: AsyncExitStack) -> None:
+    """Also when nothing was heard of it meanwhile."""
+    runner = await opened(stack, picking())
+    call = await begun(runner)
+    told = Told(await runner.attach("ide", ["pick"]))
+    assert await told.offered() == call
+    await runner.claim(call, "phone")
+    await runner.release(call, "phone")
+    again = await told.more()
+    while not isinstance(again[-1], CallOffered):
+        again = await told.more()
+    assert (again[-1].call.id, again[-1].call.attempt) == (call, 1)
+    await told.close()
+
+
 async def test_another_attempt_takes_the_place_of_the_one_that_is_over(stack: AsyncExitStack) -> None:
     runner = await opened(stack, picking(effect="idempotent", retries=1))
     call = await begun(runner)

@@ -80,6 +80,7 @@ class Desk:
             "list-calls": self._list_calls,
             "get-call": self._get_call,
             "claim-call": self._claim_call,
+            "release-call": self._release_call,
             "tell-progress": self._tell_progress,
             "answer-call": self._answer_call,
             "report-call": self._report_call,
@@ -267,6 +268,10 @@ class Desk:
             principal=asked.who.id,
             payload=claimed.payload,
         )
+
+    async def _release_call(self, asked: Asked) -> native.Receipt:
+        receipt = await self.runner.release(asked.ids["call"], asked.body.client, principal=asked.who.id)
+        return native.Receipt(call_id=receipt.call_id, repeated=receipt.repeated)
 
     async def _tell_progress(self, asked: Asked) -> native.Receipt:
         body: native.ProgressRequest = asked.body

@@ -182,6 +182,7 @@ class BlockingClient(Blocking[Client]):
     get_call = waiting(Client.get_call)
     pending = waiting(Client.pending)
     claim = waiting(Client.claim)
+    release = waiting(Client.release)
     answer = waiting(Client.answer)
     answers = waiting(Client.answers)
     fail = waiting(Client.fail)

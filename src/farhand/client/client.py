@@ -28,6 +28,7 @@ from farhand.core.errors import UsageError
 from farhand.core.group import ToolGroup
 from farhand.plugins import Plugin
 from farhand.plugins.plugin import AnyTool, Executor
+from farhand.protocols.native import Receipt
 from farhand.tool import FunctionTool, Out, P, Settings, Tool, ToolDecorator, tool
 
 URL = "FARHAND_URL"
@@ -189,6 +190,13 @@ class Client(Verbs):
     def plugin_names(self) -> tuple[str, ...]:
         """In the order of their registration."""
         return self._kit.toolbox.plugins.names
+
+    # Calls
+
+    async def release(self, call_id: str) -> Receipt:
+        """Give back a call that this client has taken up: any other may take it up, this one only with `claim`."""
+        self._kit.pool.leave_alone(call_id)
+        return await super().release(call_id)
 
     # Events
 

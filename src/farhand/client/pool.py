@@ -23,7 +23,7 @@ from farhand.core.failure import Failure
 from farhand.places.faults import where
 from farhand.places.running import CallContext
 from farhand.plugins import PluginSet
-from farhand.protocols.native import Claimed, ClaimRequest, ProgressRequest
+from farhand.protocols.native import Claimed, ClaimRequest, ProgressRequest, ReleaseRequest
 
 logger = logging.getLogger("farhand.client")
 
@@ -41,6 +41,8 @@ class Work:
         self.after = [] if after is None else [after]
         """Called once nothing is done about it any more."""
         self.task: asyncio.Task[None] | None = None
+        self.claiming = False
+        """Whether the server may think that this client has it."""
         self.execution: Execution | None = None
         self.answering = False
         """From here on it is the server that says what counts."""
@@ -78,19 +80,27 @@ class Pool:
         self._works: dict[str, Work] = {}
         self._followed: dict[str, int] = {}
         self._aside: dict[str, tuple[Offer, Hands]] = {}
+        self._left_alone: set[str] = set()
+        self._closed = False
 
     # Who tells of calls
 
     def take(self, offer: Offer, hands: Hands, after: Callable[[], None] | None = None) -> None:
         """Work on a call."""
+        if self._closed or offer.record.id in self._left_alone:
+            return
         known = self._works.get(offer.record.id)
-        if known is not None and known.attempt >= offer.record.attempt:
+        if known is not None and known.attempt >= offer.record.attempt and not known.withdrawn:
             if after is not None:
                 known.after.append(after)
             return
         self.withdraw(offer.record.id)
         work = self._works[offer.record.id] = Work(offer, hands, after)
         work.task = asyncio.create_task(self._work(work))
+
+    def leave_alone(self, call_id: str) -> None:
+        """A call that this client gives back is not taken up again by itself."""
+        self._left_alone.add(call_id)
 
     def take_unless_followed(self, offer: Offer, hands: Hands) -> None:
         """The same for a provider, whose client may follow the run itself and then has more to say about its calls."""
@@ -126,6 +136,7 @@ class Pool:
 
     async def close(self) -> None:
         """Stop everything, and tell the server of it as far as it listens."""
+        self._closed = True
         for call_id in list(self._works):
             self.withdraw(call_id, why="closed")
         tasks = [work.task for work in self._works.values() if work.task is not None]
@@ -174,10 +185,12 @@ class Pool:
 
     async def _claim(self, work: Work) -> Claimed | None:
         call_id = work.offer.record.id
+        work.claiming = True
         try:
             return await self._wire.ask("claim-call", {"call": call_id}, body=ClaimRequest(client=self._client))
         except RefusedAnswer as error:
             logger.debug("call %s is not ours: %s", call_id, error.code)
+            work.claiming = False
             return None
 
     def _teller(self, claimed: Claimed) -> Callable[[str, Raw], Awaitable[Any]]:
@@ -262,15 +275,20 @@ class Pool:
         """A call that was withdrawn while it ran."""
         execution = work.execution
         if execution is None or not execution.began:
+            if work.claiming and work.withdrawn == "closed":
+                await self._tell_once(work, "release-call", ReleaseRequest(client=self._client))
             return
         self._events.tell(ToolEnd(execution.call, "cancelled", None, None, execution.seconds))
         if work.withdrawn == "closed":
             text = f"Client tool '{execution.call.tool}' was stopped: its client has closed."
             done = execution.failed(Failure("client_closed", text, retryable=True))
-            try:
-                await self._wire.ask_once("answer-call", {"call": execution.call.id}, body=done.request)
-            except Exception as error:  # noqa: BLE001  the server will miss the client by itself
-                logger.debug("call %s was left unanswered: %s", execution.call.id, where(error))
+            await self._tell_once(work, "answer-call", done.request)
+
+    async def _tell_once(self, work: Work, what: str, body: Any) -> None:
+        try:
+            await self._wire.ask_once(what, {"call": work.offer.record.id}, body=body)
+        except Exception as error:  # noqa: BLE001  the server will miss the client by itself
+            logger.debug("call %s was left unanswered: %s", work.offer.record.id, where(error))
 
 
 def _is_cancelled(work: Work) -> bool:

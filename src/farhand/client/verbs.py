@@ -23,6 +23,7 @@ from farhand.protocols.native import (
     ProgressRequest,
     Receipt,
     Receipts,
+    ReleaseRequest,
     ReportRequest,
     ResultRequest,
     RunList,
@@ -78,6 +79,10 @@ class Verbs:
     async def claim(self, call_id: str) -> Claimed:
         """Take a call up, so that no other client works on it. Raises `AnswerConflict` if one does."""
         return await self._wire.ask("claim-call", {"call": call_id}, body=ClaimRequest(client=self.id))
+
+    async def release(self, call_id: str) -> Receipt:
+        """Give back a call that this client has taken up and not begun: any client may take it up."""
+        return await self._wire.ask("release-call", {"call": call_id}, body=ReleaseRequest(client=self.id))
 
     async def answer(self, call_id: str, result: Any = None, *, attempt: int | None = None) -> Receipt:
         """The result of a client tool: any JSON value, or message parts. The first valid answer counts."""

@@ -22,6 +22,7 @@ from farhand.core.events import (
     Claimed,
     Denied,
     Faulted,
+    Released,
     Remember,
     RunCancelled,
 )
@@ -167,6 +168,18 @@ def claim(run: Run, principal: str, call_id: str, holder: str, *, at: int, dies:
         return None
     _expect_free(call, holder)
     return Claimed(at, call_id, call.attempt, holder, dies)
+
+
+def release(run: Run, principal: str, call_id: str, *, holder: str, at: int) -> Released | None:
+    """Whoever has taken a call up gives it back: nothing of it was done, and any client may take it up."""
+    call = _owned(run, principal, call_id)
+    _expect_executing(call, None)
+    if call.dies:
+        raise NotExpected(f"call {call_id!r} runs in the process of its run")
+    if not call.held_by:
+        return None
+    _expect_free(call, holder)
+    return Released(at, call_id, call.attempt)
 
 
 def approve(

@@ -159,6 +159,8 @@ class Call(Struct, frozen=True, gc=False, omit_defaults=True):
     losses: int = 0
     """Attempts whose holder was lost."""
     held_by: str = ""
+    given_back: int = 0
+    """How often whoever had taken it up gave it back."""
     dies: bool = False
     """Whoever holds it ends with the process that runs the run."""
     not_before: int = 0

@@ -117,6 +117,14 @@ class Claimed(Struct, frozen=True, gc=False, tag="claimed", omit_defaults=True):
     """Whether the holder is a function of the process that runs the run, and ends with it."""
 
 
+class Released(Struct, frozen=True, gc=False, tag="released"):
+    """The client that took a call up gave it back untouched."""
+
+    at: int
+    call_id: str
+    attempt: int
+
+
 class Answered(Struct, frozen=True, gc=False, tag="answered", omit_defaults=True):
     """The place that runs a call sent its result, already checked."""
 
@@ -237,6 +245,7 @@ Event: TypeAlias = (
     | Approved
     | Denied
     | Claimed
+    | Released
     | Answered
     | Accepted
     | BackgroundEnded

@@ -10,7 +10,7 @@ from farhand.core.call import Call, CallState, Change, Outcome, move
 from farhand.core.definition import Absent, Approval, Definition, Place, SideEffect
 from farhand.core.effects import SetTimer
 from farhand.core.errors import IllegalChange
-from farhand.core.events import ClientAbsent, ClientCame, TimerKind
+from farhand.core.events import ClientAbsent, ClientCame, Released, TimerKind
 from farhand.core.run import Ending, Run
 from farhand.core.turn import back_off
 from farhand.core.work import Work
@@ -67,6 +67,14 @@ def client_came(work: Work, event: ClientCame) -> None:
         work.put(structs.replace(call, grace=None))
 
 
+def released(work: Work, event: Released) -> None:
+    """Whoever has taken the call up gives it back: the attempt goes on, with its deadline, for whoever takes it up."""
+    call, _ = _with_clients(work, event)
+    if not call.held_by:
+        raise IllegalChange(f"call {call.id!r} was not taken up")
+    work.put(structs.replace(call, held_by="", grace=None, given_back=call.given_back + 1))
+
+
 def grace_over(work: Work, call: Call, definition: Definition) -> None:
     """Nobody came: who had taken the call up is lost, and one that nobody had has no client."""
     if call.held_by:
@@ -91,10 +99,10 @@ def _begin_grace(work: Work, call: Call) -> None:
         work.effects.append(SetTimer(due, call.id, TimerKind.GRACE, call.attempt))
 
 
-def _with_clients(work: Work, event: ClientAbsent | ClientCame) -> tuple[Call, Definition]:
+def _with_clients(work: Work, event: ClientAbsent | ClientCame | Released) -> tuple[Call, Definition]:
     call = work.call(event.call_id, event.attempt)
     if not is_with_clients(call):
-        raise IllegalChange(f"call {call.id!r} does not look for a client")
+        raise IllegalChange(f"call {call.id!r} is with no client")
     definition = work.run.definition_of(call)
     assert definition is not None
     return call, definition

@@ -42,6 +42,7 @@ from farhand.core.events import (
     ModelFailed,
     Noted,
     Recovered,
+    Released,
     Remember,
     Replied,
     RunCancelled,
@@ -53,7 +54,7 @@ from farhand.core.events import (
 from farhand.core.history import closed
 from farhand.core.messages import AssistantMessage
 from farhand.core.pieces import Usage
-from farhand.core.presence import client_absent, client_came, grace_over, is_free, recover
+from farhand.core.presence import client_absent, client_came, grace_over, is_free, recover, released
 from farhand.core.run import Ending, Phase, Run
 from farhand.core.secrets import preview, result_preview, with_previews
 from farhand.core.timers import timers_of
@@ -88,7 +89,7 @@ _ANY_TIME: frozenset[type] = frozenset({RunCancelled, Recovered, TimerFired, Bac
 ACCEPTS: Mapping[Phase, frozenset[type]] = {
     Phase.ASKING: _ANY_TIME | {Replied, ModelFailed},
     Phase.CALLING: _ANY_TIME
-    | {ApprovalJudged, Approved, Denied, Claimed, Answered, Accepted, Faulted, Lost, CallCancelled}
+    | {ApprovalJudged, Approved, Denied, Claimed, Released, Answered, Accepted, Faulted, Lost, CallCancelled}
     | {ClientAbsent, ClientCame},
     Phase.JUDGING: _ANY_TIME | {StopJudged},
     Phase.ENDED: frozenset({TimerFired, BackgroundEnded}),
@@ -389,6 +390,7 @@ HANDLERS: Mapping[type, Callable[[Work, Any], None]] = {
     Approved: _approved,
     Denied: _denied,
     Claimed: _claimed,
+    Released: released,
     Answered: _answered,
     Accepted: accepted,
     BackgroundEnded: background_ended,

@@ -192,7 +192,8 @@ class CallProgress(Struct, frozen=True, gc=False, tag="call-progress", tag_field
 
 
 class CallReleased(Struct, frozen=True, gc=False, tag="call-released", tag_field="type"):
-    """An attempt is over; another one comes, not before the given time (`input-complete`)."""
+    """An attempt is over; another one comes, not before the given time (`input-complete`), or this one goes on with
+    another client, because the one that had it gave it back (`executing`)."""
 
     seq: int
     at: int
@@ -412,13 +413,17 @@ def _changed_call(out: list[Update], run: Run, old: Call, new: Call, at: int, se
     executed = old.state is _EXECUTING
     if executed and (new.attempt > old.attempt or (new.outcome is None and new.state is _INPUT_COMPLETE)):
         out.append(CallReleased(seq + len(out) + 1, at, new.id, old.attempt, new.not_before))
-    if new.attempt > old.attempt:
+    stays = new.state is _EXECUTING and new.attempt == old.attempt
+    given_back = stays and old.held_by != "" and not new.held_by
+    if given_back:
+        out.append(CallReleased(seq + len(out) + 1, at, new.id, old.attempt, 0, _EXECUTING))
+    if given_back or new.attempt > old.attempt:
         out.append(_call_executing(run, new, at, seq + len(out) + 1))
     if new.held_by and new.held_by != old.held_by:
         out.append(CallClaimed(seq + len(out) + 1, at, new.id, new.attempt, new.held_by))
     elif new.grace is not None and old.grace is None:
         out.append(CallUnattended(seq + len(out) + 1, at, new.id, new.attempt, new.grace))
-    elif old.grace is not None and new.grace is None and new.state is _EXECUTING and new.attempt == old.attempt:
+    elif stays and old.grace is not None and new.grace is None and not given_back:
         out.append(CallAttended(seq + len(out) + 1, at, new.id, new.attempt))
     if new.outcome is not None:
         out.append(_call_ended(new, at, seq + len(out) + 1))

@@ -43,9 +43,14 @@ class Home(Protocol):
 
 class _Known(Struct, frozen=True):
     attempt: int
+    given_back: int
     thread: str
     offered: bool
     """Otherwise it is for another client."""
+
+    def is_before(self, call: Call) -> bool:
+        """Whether the call has to be told of again."""
+        return (self.attempt, self.given_back) != (call.attempt, call.given_back)
 
 
 class Feed:
@@ -105,13 +110,13 @@ class Feed:
         waiting = await self._waiting([self.attachment.row.thread] if everywhere else threads)
         for call_id, known in list(self._known.items()):
             here = waiting.get(call_id)
-            if (everywhere or known.thread in threads) and (here is None or here[1].attempt != known.attempt):
+            if (everywhere or known.thread in threads) and (here is None or known.is_before(here[1])):
                 del self._known[call_id]
                 if known.offered:
                     self._batch.append(CallWithdrawn(call_id=call_id, attempt=known.attempt))
         for row, call in waiting.values():
             if row.id not in self._known and (offered := await self._offered(row, call)) is not None:
-                self._known[row.id] = _Known(call.attempt, row.thread, bool(offered))
+                self._known[row.id] = _Known(call.attempt, call.given_back, row.thread, bool(offered))
                 self._batch += offered
 
     def _places(self) -> tuple[set[str], bool]:

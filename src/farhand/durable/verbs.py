@@ -128,6 +128,20 @@ class Verbs(ABC):
             payload=None if call.approval is None else call.approval.payload,
         )
 
+    async def release(self, call_id: str, client: str, *, principal: str = LOCAL) -> Receipt:
+        """Whoever has taken a call up gives it back untouched: any client may take it up. Its deadline stays."""
+        row, _ = await self._standing(call_id, principal)
+        attended: list[bool] = []
+
+        def decide(run: Run, now: int) -> Sequence[Event | None]:
+            attended[:] = [run.attended]
+            return [answers.release(run, principal, call_id, holder=client, at=now)]
+
+        [repeated] = await self._say_of(row.run, principal, decide)
+        if attended[0]:
+            self._replica.presence.look_for(row.run, principal, row.thread, call_id)
+        return Receipt(call_id, repeated)
+
     async def progress(
         self,
         call_id: str,

@@ -68,6 +68,12 @@ class ClaimRequest(Struct, kw_only=True, frozen=True):
     client: Id
 
 
+class ReleaseRequest(Struct, kw_only=True, frozen=True):
+    """Give a call back that was taken up and not begun."""
+
+    client: Id
+
+
 class ProgressRequest(Struct, kw_only=True, frozen=True, omit_defaults=True):
     """How far the work on a call is."""
 
