@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from farhand import CallContext, tool
 from farhand.asgi.access.quota import Quota
 from farhand.asgi.desk import Desk
+from farhand.core.admission import STRICT
 from farhand.protocols.endpoints import ENDPOINTS
 from tests.asgi.story import ANN, BEN, EVE, Office, bearer, office
 
@@ -180,6 +182,45 @@ async def test_several_answers_count_together_or_not_at_all() -> None:
         await ended(at)
 
 
+async def test_a_batch_keeps_its_order_and_every_tool_counts_its_calls() -> None:
+    async with office() as at:
+        await at.got("POST", "/threads/t/runs", {"input": "pick add pick pick", "wait": "turn"})
+        async with asyncio.timeout(10), at.stream("GET", "/threads/t/updates") as events:
+            first, failing, last = (await events.next("run-waiting"))["call_ids"]
+        await at.got("POST", f"/calls/{failing}/result", {"error": {"message": "no"}})
+        said = await at.got("POST", "/answers", {"results": {last: 3, first: 1}})
+        assert [receipt["call_id"] for receipt in said["receipts"]] == [last, first]
+        counted = (await ended(at))["tools"]
+        messages = (await at.got("GET", "/threads/t"))["messages"]
+    told = [message["call_id"] for message in messages if "call_id" in message]
+    assert [call for call in told if call in (first, failing, last)] == [first, failing, last]
+    assert (counted["pick"]["calls"], counted["pick"]["outcomes"]) == (3, {"ok": 2, "failed": 1})
+    assert (counted["add"]["calls"], counted["add"]["outcomes"]) == (1, {"ok": 1})
+    assert counted["pick"]["took"] >= 0
+
+
+async def test_running_has_thirty_seconds_and_a_person_has_no_limit() -> None:
+    async with office() as at, at.stream("POST", "/threads/t/runs", {"input": "pay"}) as events:
+        waits = await events.next("call-waiting")
+        assert waits["expires"] is None
+        await at.got("POST", f"/calls/{waits['call_id']}/approval", {"approved": True})
+        executing = await events.next("call-executing")
+        assert executing["deadline"] - executing["at"] == 30_000
+
+
+async def test_a_tool_of_the_server_reports_progress() -> None:
+    @tool
+    async def build(context: CallContext) -> str:
+        """Build it."""
+        context.progress({"done": 1}, "stage")
+        return "built"
+
+    async with office(tools=(build,)) as at, at.stream("POST", "/threads/t/runs", {"input": "build"}) as events:
+        progress = await events.next("call-progress")
+        assert (progress["name"], progress["value"]) == ("stage", {"done": 1})
+        assert (await events.next("run-ended"))["output"] == "so: built"
+
+
 async def test_who_may_only_answer_may_not_decide_by_the_batch() -> None:
     async with office() as at:
         response = await at.ask("POST", "/answers", {"decisions": {"0" * 32: {"approved": True}}}, token=EVE)
@@ -267,6 +308,29 @@ async def test_definitions_that_are_refused_begin_nothing() -> None:
         assert (response.status_code, said["code"]) == (422, "invalid_tools")
         assert {problem["path"].split("/")[1] for problem in said["problems"]} == {"0", "1"}
         assert (await at.ask("GET", "/threads/t")).status_code == 404
+
+
+async def test_64_definitions_are_taken_at_once_or_as_many_as_the_owner_says() -> None:
+    async def status(at: Office, thread: str, count: int) -> int:
+        tools = [{**PICK, "name": f"hold_{number}"} for number in range(count)]
+        return (await at.ask("POST", f"/threads/{thread}/runs", {"input": "x", "tools": tools})).status_code
+
+    async with office() as at:
+        assert [await status(at, "t", 65), await status(at, "t", 64)] == [422, 202]
+    async with office(agent={"admission": STRICT}) as at:
+        assert [await status(at, "t", 11), await status(at, "t", 10)] == [422, 202]
+
+
+async def test_only_so_many_requests_a_minute_may_bring_tools() -> None:
+    async with office(quota=Quota(registrations=2)) as at:
+        begin = {"input": "x", "tools": [PICK]}
+        replies = [await at.ask("POST", f"/threads/{number}/runs", begin) for number in range(3)]
+        assert [reply.status_code for reply in replies] == [202, 202, 429]
+        assert int(replies[2].headers["retry-after"]) >= 1
+        refused = await at.ask("POST", "/provider", {"client": "editor", "tools": [PICK]})
+        assert refused.json()["code"] == "too_much"
+        assert (await at.ask("POST", "/threads/u/runs", {"input": "x"})).status_code == 202
+        assert (await at.ask("POST", "/threads/u/runs", begin, token=BEN)).status_code == 202
 
 
 async def test_a_body_with_a_key_twice_begins_nothing() -> None:

@@ -81,6 +81,26 @@ async def test_whoever_comes_in_mid_reply_gets_all_of_it_first() -> None:
             model.go.set()
 
 
+async def test_a_late_watcher_sees_where_the_thread_stands_and_misses_nothing_from_there_on() -> None:
+    async with asyncio.timeout(20), office() as at:
+        begun = await at.got("POST", "/threads/t/runs", {"input": "pick", "wait": "turn"})
+        async with at.stream("GET", "/threads/t/updates") as events:
+            await events.next("run-waiting")
+        stands = await at.got("GET", "/threads/t")
+        [call] = stands["calls"]
+        assert (stands["run_id"], call["state"]) == (begun["run_id"], "executing")
+        async with at.stream("GET", f"/threads/t/updates?after={stands['seq']}") as events:
+            await at.got("POST", f"/calls/{call['id']}/result", {"result": 1})
+            later = [await events.next()]
+            while later[-1]["type"] != "run-ended":
+                later.append(await events.next())
+        everything = (await at.got("GET", "/threads/t/updates"))["updates"]
+    heard = [update["seq"] for update in later if update["seq"] > stands["seq"]]
+    assert [update["seq"] for update in everything] == list(range(1, everything[-1]["seq"] + 1))
+    assert sorted(set(heard)) == list(range(stands["seq"] + 1, everything[-1]["seq"] + 1))
+    assert later[0]["call_id"] == call["id"]
+
+
 @pytest.mark.parametrize("position", ["x", "1.2", "-1", "1.1.1.1", "99999999999999999999"])
 async def test_a_position_that_is_none_is_refused(position: str) -> None:
     async with office() as at:
