@@ -14,8 +14,12 @@ from farhand.core.errors import DuplicateToolName, InvalidInput, UsageError
 from farhand.core.events import Memory, Recovered, Started
 from farhand.core.limits import Limits
 from farhand.core.messages import Binary, Json, Message, Part, Text, UserMessage
+from farhand.core.opening import ClientState, opening, owners_scene
+from farhand.core.scene import Showing
 from farhand.core.schema import compile_schema
+from farhand.core.skill import Skill
 from farhand.core.updates import Update
+from farhand.groups import Group, Scenery, bring
 from farhand.models.base import Model, resolve
 from farhand.places.values import Codec, codec
 from farhand.runner.clock import Clock, SystemClock
@@ -34,6 +38,7 @@ ClientTools: TypeAlias = Iterable["Tool[Any, Any] | Mapping[str, Any]"] | bytes 
 
 _RECENT = RecentRuns()
 _OWNER = "local"
+_NO_SCENERY: Scenery = {}
 
 
 class Mountable(Protocol):
@@ -63,7 +68,15 @@ class Callbacks(Struct, frozen=True, kw_only=True):
     """Is told everything, as it happens."""
 
 
-class AgentSettings(TypedDict, total=False):
+class Shelves(TypedDict, total=False):
+    """How an agent's tools are put in order."""
+
+    groups: Iterable[Group]
+    skills: Iterable[Skill]
+    showing: Showing
+
+
+class AgentSettings(Shelves, total=False):
     """What can be said of an agent besides its model and its output type."""
 
     instructions: str
@@ -109,14 +122,22 @@ class Agent(Generic[Output]):
         decisions: Decisions | None = None,
         recent: RecentRuns | None = None,
         admission: AdmissionLimits = OUTSIDE,
+        **shelves: Unpack[Shelves],
     ) -> None:
         self.model = resolve(model)
         self.name = name
         self.instructions = instructions
         self.limits = limits
-        self.tools = _by_name(tools)
+        groups = tuple(shelves.get("groups", ()))
+        self.tools = _by_name([*tools, *(tool for group in groups for tool in group.tools)])
         self.decisions = Decisions() if decisions is None else decisions
         self._definitions = tuple(tool.definition for tool in self.tools.values())
+        self._scene = owners_scene(
+            [group.definition for group in groups],
+            shelves.get("skills", ()),
+            self._definitions,
+            shelves.get("showing", Showing()),
+        )
         self._stop_when = stop_when
         self._show_errors = show_errors
         self._clock: Clock = SystemClock() if clock is None else clock
@@ -138,11 +159,23 @@ class Agent(Generic[Output]):
         on_call: OnCall | None = None,
         on_approval: Callable[[Call[Any, Any]], Any] | None = None,
         on_update: Callable[[Update], None] | None = None,
+        client: ClientState | None = None,
+        **scenery: Unpack[Scenery],
     ) -> LiveRun[Output]:
-        """Run until the agent is done or waits for a client or a person."""
+        """Run until the agent is done or waits for a client or a person.
+
+        `client` is what an earlier run has left of the client, its `client_state`; `scenery` what it brings now.
+        """
         callbacks = Callbacks(on_call=on_call, on_approval=on_approval, on_update=on_update)
         live = self.start(
-            message, tools=tools, history=history, principal=principal, thread=thread, callbacks=callbacks
+            message,
+            tools=tools,
+            history=history,
+            principal=principal,
+            thread=thread,
+            callbacks=callbacks,
+            client=client,
+            **scenery,
         )
         return await live.wait()
 
@@ -157,11 +190,20 @@ class Agent(Generic[Output]):
         on_call: OnCall | None = None,
         on_approval: Callable[[Call[Any, Any]], Any] | None = None,
         hold: bool = False,
+        client: ClientState | None = None,
+        **scenery: Unpack[Scenery],
     ) -> "Stream[Output]":
         """The same, as updates: `async for update in agent.stream("hi")`. `.run` is the run."""
         callbacks = Callbacks(on_call=on_call, on_approval=on_approval)
         live = self.start(
-            message, tools=tools, history=history, principal=principal, thread=thread, callbacks=callbacks
+            message,
+            tools=tools,
+            history=history,
+            principal=principal,
+            thread=thread,
+            callbacks=callbacks,
+            client=client,
+            **scenery,
         )
         return Stream(live, hold=hold)
 
@@ -174,6 +216,8 @@ class Agent(Generic[Output]):
         principal: str = _OWNER,
         thread: str | None = None,
         callbacks: Callbacks = Callbacks(),
+        client: ClientState | None = None,
+        **scenery: Unpack[Scenery],
     ) -> LiveRun[Output]:
         """A run that has not begun to work: watch it, then `await run.wait()` or `async for … in run.updates()`."""
         clock = self._clock
@@ -186,6 +230,8 @@ class Agent(Generic[Output]):
             memory=self.decisions.of(principal),
             run_id=clock.new_id(),
             at=clock.now(),
+            client=client,
+            scenery=scenery,
         )
         driver = Driver(self.means(brought, callbacks), perform)
         if callbacks.on_update is not None:
@@ -204,22 +250,30 @@ class Agent(Generic[Output]):
         memory: tuple[Memory, ...],
         run_id: str,
         at: int,
+        client: ClientState | None = None,
+        scenery: Scenery = _NO_SCENERY,
     ) -> tuple[Started, Mapping[str, Tool[Any, Any]]]:
         """The event that begins a run, and the program's own tools that it brings along."""
         brought, definitions, refused = self._brought(tools)
+        offered = (*self._definitions, *definitions) if definitions else self._definitions
+        given, in_groups = bring(scenery, self._admission)
+        scene, offered = opening(self._scene, offered, client, given)
+        if in_groups:
+            brought = _by_name([*brought.values(), *in_groups])
         started = Started(
             at=at,
             run_id=run_id,
             thread_id=thread,
             principal=principal,
             messages=(*history, user_message(message)),
-            tools=(*self._definitions, *definitions) if definitions else self._definitions,
+            tools=offered,
             instructions=self.instructions,
             limits=self.limits,
             output_schema=self._schema,
             judged_stop=self._stop_when is not None,
             memory=memory,
             refused=refused,
+            scene=scene,
         )
         return started, brought
 

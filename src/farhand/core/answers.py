@@ -9,9 +9,10 @@ from typing import Any
 from msgspec import Raw, ValidationError, json
 
 from farhand.core import reasons
+from farhand.core.augmentation import Augmentation, augmented, read_augmentation
 from farhand.core.call import ApprovalRecord, Call, CallState, Outcome
 from farhand.core.compiled import output_of
-from farhand.core.definition import Definition, Place
+from farhand.core.definition import Definition, InvalidToolDefinitions, Place
 from farhand.core.errors import AnswerConflict, CallGone, InvalidAnswer, NotExpected, UnknownCall
 from farhand.core.events import (
     Accepted,
@@ -29,6 +30,7 @@ from farhand.core.events import (
 from farhand.core.failure import Failure
 from farhand.core.messages import decode_parts, plain_value
 from farhand.core.run import Run
+from farhand.core.scene import Scene
 from farhand.core.secrets import restored
 from farhand.core.strict_json import BadJson, parse
 from farhand.core.turn import argument_failure, arguments_hash
@@ -53,8 +55,9 @@ def answer(
     attempt: int | None = None,
     multipart: bool = False,
     client: str = "",
+    augmentation: bytes | None = None,
 ) -> Answered | None:
-    """A client's result for its call."""
+    """A client's result for its call, with what it wishes to be changed besides; that may be refused on its own."""
     call = _owned(run, principal, call_id)
     if call.outcome is _OK and multipart == call.multipart and _equal(bytes(call.result), result):
         return None
@@ -63,7 +66,18 @@ def answer(
     if failure is not None:
         raise InvalidAnswer(failure.message, failure.problems)
     # What stands around a value is lost when the run is stored; a run must not change by that.
-    return Answered(at, call_id, call.attempt, Raw(result.strip()), multipart)
+    wish, refused = (None, "") if augmentation is None else _wish(run, augmentation)
+    return Answered(at, call_id, call.attempt, Raw(result.strip()), multipart, wish, refused)
+
+
+def _wish(run: Run, augmentation: bytes) -> tuple[Augmentation | None, str]:
+    """What can be done of a wish as things are; or why it cannot."""
+    try:
+        wish = read_augmentation(augmentation)
+        augmented(run.scene or Scene(), run.tools, wish)
+    except InvalidToolDefinitions as refusal:
+        return None, str(refusal)
+    return wish, ""
 
 
 def fail(

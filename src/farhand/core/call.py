@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Raw, Struct, structs
 
+from farhand.core.augmentation import Augmentation
 from farhand.core.definition import Place
 from farhand.core.errors import IllegalChange
 from farhand.core.failure import Failure
@@ -126,6 +127,8 @@ class ApprovalRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     reason: str = ""
     payload: Any = None
     remember: str = ""
+    because: str = ""
+    """Why a person is asked although the tool does not ask for it."""
 
 
 class Background(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -179,6 +182,12 @@ class Call(Struct, frozen=True, gc=False, omit_defaults=True):
     """The arguments as everybody may read them, if something in them is secret."""
     result_preview: str = ""
     """And the result."""
+    source: str = ""
+    """Where its result comes from, unless from the agent's own server: it is marked for the model."""
+    augmentation: Augmentation | None = None
+    """What its client wishes to be changed once the turn is over."""
+    refused: str = ""
+    """Why nothing of that was done."""
 
     @property
     def open(self) -> bool:

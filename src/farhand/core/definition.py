@@ -61,6 +61,10 @@ class Approval(StrEnum):
     JUDGED = "judged"
 
 
+FLOW = ("reads_private", "takes_untrusted", "sends_out")
+"""What a tool does with data. One run that does all three could be made to give secrets away."""
+
+
 class Policy(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """How a tool may be used; times are seconds."""
 
@@ -71,6 +75,12 @@ class Policy(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=
     retries: int = 0
     absent: Absent | None = None
     fallback: str | None = None
+    reads_private: bool = False
+    """Its results may hold what is not for everybody."""
+    takes_untrusted: bool = False
+    """Its results may hold the words of strangers."""
+    sends_out: bool = False
+    """It may carry data to somebody else."""
 
     def __post_init__(self) -> None:
         for name in ("timeout", "approval_timeout"):
@@ -97,6 +107,8 @@ class Definition(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defau
     deprecated: str | None = None
     tags: tuple[str, ...] = ()
     examples: tuple[Raw, ...] = ()
+    lazy: bool = False
+    """The model is shown it only when it asks for it."""
     pin: str = ""
     """Changes whenever something changes that a person would want to approve again."""
 
@@ -155,6 +167,7 @@ def pin_of(definition: Definition) -> str:
         "place": definition.place,
         "approval": definition.policy.approval,
         "effect": definition.policy.effect,
+        "flow": [getattr(definition.policy, label) for label in FLOW],
     }
     return sha256(msgspec.json.encode(shape, order="sorted")).hexdigest()
 
@@ -177,6 +190,10 @@ def dump_definition(definition: Definition, wrapped: bool = False) -> dict[str, 
         "needsApproval": policy.approval is not Approval.NEVER,
         "effect": None if policy.effect is SideEffect.ONCE else str(policy.effect),
         "timeout": policy.timeout,
+        "lazy": definition.lazy,
+        "readsPrivate": policy.reads_private,
+        "takesUntrusted": policy.takes_untrusted,
+        "sendsOut": policy.sends_out,
     }
     plain.update((key, value) for key, value in optional.items() if value not in (None, [], False))
     return {"type": "function", "function": plain} if wrapped else plain
@@ -511,6 +528,14 @@ class _Reader:
         else:
             self._refuse((key,), f"must be a number of seconds above 0, {_LONGEST_CALL} at most", "timeout")
 
+    def flag(self, key: str, value: object, _: Raw) -> None:
+        if not isinstance(value, bool):
+            self._refuse((key,), f"Invalid input: expected boolean, received {json_type(value)}", "type")
+        elif key == "lazy":
+            self.fields["lazy"] = value
+        else:
+            self._policy[_LABELS[key]] = value
+
     def ignored(self, key: str, value: object, raw: Raw) -> None:
         """`strict` asks one provider for something that is always done here."""
 
@@ -528,6 +553,7 @@ class _Missing:
 _MISSING = _Missing()
 
 _LONGEST_CALL = 30 * 24 * 3600
+_LABELS: dict[str, str] = dict(zip(("readsPrivate", "takesUntrusted", "sendsOut"), FLOW, strict=True))
 
 _OPTIONAL: dict[str, Callable[[_Reader, str, object, Raw], None]] = {
     "title": _Reader.text,
@@ -541,5 +567,7 @@ _OPTIONAL: dict[str, Callable[[_Reader, str, object, Raw], None]] = {
     "needs_approval": _Reader.approval,
     "effect": _Reader.effect,
     "timeout": _Reader.timeout,
+    "lazy": _Reader.flag,
+    **dict.fromkeys(_LABELS, _Reader.flag),
     "strict": _Reader.ignored,
 }

@@ -151,7 +151,7 @@ class Draft:
         self._count(f"{piece.name}{piece.label} ")  # a call without any name takes room as well
         self._calls[piece.index] = Call(call_id, piece.label, piece.name, self._turn, created=at)
         self._streamed[piece.index] = 0
-        if has_secrets(self._tools.get(piece.name)):
+        if has_secrets(self._tools.get(piece.name) or self._tools.get(piece.name.rpartition(".")[2])):
             self._hidden |= {piece.index}
         return CallNamed(self._seq, at, call_id, piece.name, self._turn)
 

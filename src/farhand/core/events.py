@@ -5,12 +5,14 @@ from typing import Any, TypeAlias
 
 from msgspec import Raw, Struct
 
+from farhand.core.augmentation import Augmentation
 from farhand.core.call import Outcome
 from farhand.core.definition import Definition
 from farhand.core.failure import Failure
 from farhand.core.limits import Limits
 from farhand.core.messages import CallRequest, Message, Reasoning, UserMessage
 from farhand.core.pieces import Finish, Usage
+from farhand.core.scene import Scene
 
 
 class Remember(StrEnum):
@@ -50,6 +52,7 @@ class Started(Struct, frozen=True, gc=False, tag="started", omit_defaults=True):
     """The one client that may take its calls up; empty: any of the principal's."""
     trace: str = ""
     """How whoever began it finds it again, as a W3C `traceparent`; nothing that is done depends on it."""
+    scene: Scene | None = None
 
 
 class Replied(Struct, frozen=True, gc=False, tag="replied", omit_defaults=True):
@@ -133,6 +136,10 @@ class Answered(Struct, frozen=True, gc=False, tag="answered", omit_defaults=True
     attempt: int
     result: Raw
     multipart: bool = False
+    augmentation: Augmentation | None = None
+    """What the client wishes to be changed; held against what is allowed when the turn is over."""
+    refused: str = ""
+    """Why what it wished for could not even be read, or is not allowed."""
 
 
 class Accepted(Struct, frozen=True, gc=False, tag="accepted", omit_defaults=True):

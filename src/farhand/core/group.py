@@ -20,9 +20,14 @@ from farhand.core.definition import (
 )
 from farhand.core.errors import UsageError
 from farhand.core.problem import Problem, json_type, pointer
+from farhand.core.skill import Document, Reference, Skill, document_problems, skill_problems
 from farhand.core.strict_json import BadJson, parse
 
 _WHAT = "client tool groups"
+_SKILL_TEXTS = ("name", "description", "note", "instructions")
+_SKILL = frozenset({*_SKILL_TEXTS, "tools", "documents"})
+_REFERENCE = frozenset({"tool", "group"})
+_DOCUMENT = frozenset({"id", "description", "content", "url"})
 
 
 class ToolGroup(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
@@ -38,6 +43,8 @@ class ToolGroup(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True)
     """Hold as long as it is expanded."""
     collapsed: bool = True
     """Whether it starts as one name that stands for all its tools."""
+    skills: tuple[Skill, ...] = ()
+    """Can be taken up while the group is open."""
 
     def __post_init__(self) -> None:
         problems = tuple(_rules(self.name, self.description, len(self.tools), collapsed=self.collapsed))
@@ -135,10 +142,15 @@ def _totals(groups: list[ToolGroup], limits: AdmissionLimits) -> Iterator[Proble
     texts = 0
     for group in groups:
         own = (group.name, group.description, group.expansion_note or "", group.instructions or "")
-        texts += sum(map(len, own)) + sum(map(readable_text, group.tools))
+        texts += sum(map(len, own)) + sum(map(readable_text, group.tools)) + sum(map(_words, group.skills))
     if texts > limits.client_text:
         message = f"Too big: all texts together have more than {limits.client_text} characters"
         yield Problem("", message, "client_text")
+
+
+def _words(skill: Skill) -> int:
+    """What is read of a skill; its documents have a limit of their own."""
+    return len(skill.name) + len(skill.description) + len(skill.note or "") + len(skill.instructions or "")
 
 
 class _Reader:
@@ -160,10 +172,12 @@ class _Reader:
             field = "expansion_note" if key == "expansionNote" else key
             if key == "tools":
                 fields["tools"] = self._tools(slices["tools"])
+            elif key == "skills":
+                fields["skills"] = tuple(self._skills(item))
             elif key == "collapsed":
                 fields["collapsed"] = self._flag(item)
             elif field in ("name", "description", "expansion_note", "instructions"):
-                fields[field] = self._text(key, item)
+                fields[field] = self._text(f"/{key}", item)
             else:
                 self._refuse(pointer((key,)), f'Unrecognized key: "{key[:64]}"', "keyword")
         fields = {key: item for key, item in fields.items() if item is not None}
@@ -185,25 +199,78 @@ class _Reader:
             self._refuse(f"/tools{problem.path}", problem.message, problem.rule)
         return check.data
 
+    def _skills(self, value: object) -> Iterator[Skill]:
+        for base, given in self._objects("/skills", value, _SKILL):
+            texts = {key: self._text(f"{base}/{key}", given.get(key)) for key in _SKILL_TEXTS}
+            references = tuple(self._references(f"{base}/tools", given.get("tools", [])))
+            documents = tuple(self._documents(f"{base}/documents", given.get("documents", [])))
+            if self._fine(base, skill_problems(texts["name"] or "", texts["description"] or "")):
+                yield Skill(**texts, tools=references, documents=documents)  # pyright: ignore[reportArgumentType]
+
+    def _references(self, base: str, value: object) -> Iterator[Reference]:
+        named = [cast("object", {"tool": each} if isinstance(each, str) else each) for each in _items(value)]
+        for at, given in self._objects(base, named if isinstance(value, list) else value, _REFERENCE):
+            tool, group = (self._text(f"{at}/{key}", given.get(key)) or "" for key in ("tool", "group"))
+            if self._fine(at, [] if tool else [Problem("/tool", "Tool name is required", "name")]):
+                yield Reference(tool, group)
+
+    def _documents(self, base: str, value: object) -> Iterator[Document]:
+        for at, given in self._objects(base, value, _DOCUMENT):
+            texts = {key: self._text(f"{at}/{key}", given.get(key)) for key in ("id", "description", "url")}
+            content = given.get("content")
+            if content is not None and not isinstance(content, str):
+                self._refuse(f"{at}/content", f"Invalid input: expected string, received {json_type(content)}", "type")
+            elif self._fine(at, document_problems(texts["id"] or "", content, texts["url"])):
+                description = texts["description"] or ""
+                yield Document(id=texts["id"] or "", description=description, content=content, url=texts["url"])
+
+    def _objects(self, base: str, value: object, known: frozenset[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The objects of a list, each with its path, as far as they have nothing but known keys."""
+        items = _items(value)
+        if not isinstance(value, list):
+            self._refuse(base, f"Invalid input: expected array, received {json_type(value)}", "type")
+        for at, item in enumerate(items):
+            if not isinstance(item, dict):
+                self._refuse(f"{base}/{at}", f"Invalid input: expected object, received {json_type(item)}", "type")
+                continue
+            given = cast("dict[str, Any]", item)
+            unknown = [key for key in given if key not in known]
+            for key in unknown:
+                self._refuse(f"{base}/{at}{pointer((key,))}", f'Unrecognized key: "{key[:64]}"', "keyword")
+            if not unknown:
+                yield f"{base}/{at}", given
+
+    def _fine(self, base: str, problems: Iterable[Problem]) -> bool:
+        before = len(self.problems)
+        for problem in problems:
+            self._refuse(base + problem.path, problem.message, problem.rule)
+        return len(self.problems) == before
+
     def _flag(self, value: object) -> bool | None:
         if isinstance(value, bool):
             return value
         self._refuse("/collapsed", f"Invalid input: expected boolean, received {json_type(value)}", "type")
         return None
 
-    def _text(self, key: str, value: object) -> str | None:
+    def _text(self, path: str, value: object) -> str | None:
         """A text; null is none. Those without a limit of their own count to the limit of all texts."""
         if not isinstance(value, str):
             if value is not None:
-                self._refuse(f"/{key}", f"Invalid input: expected string, received {json_type(value)}", "type")
+                self._refuse(path, f"Invalid input: expected string, received {json_type(value)}", "type")
             return None
-        most = {"name": self.limits.name, "description": self.limits.description}.get(key, self.limits.client_text)
+        key = path.rpartition("/")[2]
+        short = self.limits.name if key in ("name", "id", "tool", "group") else self.limits.client_text
+        most = self.limits.description if key == "description" else short
         reason = text_problem(value) if self.limits.plain_text else None
         if len(value) > most:
-            self._refuse(f"/{key}", f"Too big: expected string to have <={most} characters", key)
+            self._refuse(path, f"Too big: expected string to have <={most} characters", key)
         elif reason:
-            self._refuse(f"/{key}", reason, "text")
+            self._refuse(path, reason, "text")
         return value
 
     def _refuse(self, path: str, message: str, rule: str) -> None:
         self.problems.append(Problem(self.base + path, message, rule))
+
+
+def _items(value: object) -> list[object]:
+    return cast("list[object]", value) if isinstance(value, list) else []

@@ -25,6 +25,8 @@ class Limits(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """At a token limit the model is not asked again."""
     parallel: int = 8
     """Calls that run at the same time on the server."""
+    flow: Literal["ask", "refuse", "off"] = "ask"
+    """What becomes of a call that sends data out, once the run has read private data and strangers' words."""
     gate: Literal["call", "turn"] = "call"
     """`turn`: no server call of a turn starts while another of it waits for a person."""
     server_timeout: float | None = 30.0
@@ -59,6 +61,8 @@ class Limits(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
             value = getattr(self, name)
             if value is not None and not (_is_number(value) and 0 <= value <= MAX_TIMEOUT):
                 raise UsageError(f"Limits.{name} is {value!r}; it must be a number of seconds, {MAX_TIMEOUT} at most")
+        if self.flow not in ("ask", "refuse", "off"):
+            raise UsageError(f"Limits.flow is {self.flow!r}; it must be 'ask', 'refuse' or 'off'")
         if self.gate not in ("call", "turn"):
             raise UsageError(f"Limits.gate is {self.gate!r}; it must be 'call' or 'turn'")
 

@@ -91,6 +91,8 @@ class ToolMessage(Struct, frozen=True, gc=False, tag="tool", omit_defaults=True)
     """The result as everybody may read it, if something in it is secret."""
     note_preview: str = ""
     """And the note."""
+    source: str = ""
+    """Where the result comes from, unless from the agent's own server: a client, an MCP server, another agent."""
 
     @property
     def parts(self) -> tuple[Part, ...]:

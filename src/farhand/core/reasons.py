@@ -52,6 +52,11 @@ def denied_before() -> Failure:
     return Failure("denied", "The user has decided never to allow this call.")
 
 
+def would_leak(name: str) -> Failure:
+    """It would carry data out of a run that has read private data and strangers' words."""
+    return Failure("would_leak", f"Tool {name} was not run: this run has read private data and words of strangers.")
+
+
 def approval_expired() -> Failure:
     """Nobody decided in time."""
     return Failure("approval_expired", "Nobody approved this call in time, so it was not run.")

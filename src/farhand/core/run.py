@@ -11,6 +11,7 @@ from farhand.core.failure import Failure
 from farhand.core.limits import Limits
 from farhand.core.messages import Message, UserMessage
 from farhand.core.pieces import Finish, Usage
+from farhand.core.scene import Scene
 
 
 class Phase(StrEnum):
@@ -77,6 +78,12 @@ class Run(Struct, frozen=True, gc=False, omit_defaults=True):
     """The one client that may take its calls up; empty: any."""
     trace: str = ""
     """How whoever began it finds it again."""
+    scene: Scene | None = None
+    """What of the tools is open, and what else the client has told of itself; None: there is nothing of the kind."""
+    wishes: tuple[str, ...] = ()
+    """The calls of this turn whose results ask for a change of the scene."""
+    touched: tuple[str, ...] = ()
+    """What kinds of data the model has been told in it: `private`, `untrusted`."""
     finish: Finish | None = None
     ending: Ending | None = None
     limit: str = ""

@@ -52,11 +52,12 @@ from farhand.core.events import (
     TimerKind,
 )
 from farhand.core.history import closed
-from farhand.core.messages import AssistantMessage
+from farhand.core.messages import AssistantMessage, CallRequest
 from farhand.core.pieces import Usage
 from farhand.core.presence import client_absent, client_came, grace_over, is_free, recover, released
 from farhand.core.run import Ending, Phase, Run
 from farhand.core.secrets import preview, result_preview, with_previews
+from farhand.core.switches import tool_meant
 from farhand.core.timers import timers_of
 from farhand.core.turn import (
     admit,
@@ -141,6 +142,7 @@ def _started(event: Started) -> tuple[Run, tuple[Effect, ...]]:
         attended=event.attended,
         target=event.target,
         trace=event.trace,
+        scene=event.scene,
         created=event.at,
         updated=event.at,
     )
@@ -151,7 +153,7 @@ def _replied(work: Work, event: Replied) -> None:
     work.fields["finish"] = event.finish
     if event.usage != _NO_USAGE:
         work.fields["usage"] = work.run.usage + event.usage
-    calls = with_previews(work.run.tools, event.calls) if event.calls else ()
+    calls = with_previews(work.run.tools, _meant(work.run, event.calls)) if event.calls else ()
     work.say(AssistantMessage(event.text, event.reasoning, calls))
     if not calls:
         finish(work, event.text)
@@ -165,6 +167,13 @@ def _replied(work: Work, event: Replied) -> None:
     for position, asked in enumerate(calls):
         admit(work, asked, position)
     advance(work)
+
+
+def _meant(run: Run, calls: tuple[CallRequest, ...]) -> tuple[CallRequest, ...]:
+    """The calls, each with the name of its tool, however the model has written it."""
+    if run.scene is None:
+        return calls
+    return tuple([structs.replace(call, tool=tool_meant(run.scene, run.tools, call.tool)) for call in calls])
 
 
 def _model_failed(work: Work, event: ModelFailed) -> None:
@@ -260,7 +269,12 @@ def _answered(work: Work, event: Answered) -> None:
     call = work.call(event.call_id, event.attempt)
     ended = settle(call, _OK, work.at, None, event.result, event.multipart)
     shown = result_preview(work.run.definition_of(call), event.result, multipart=event.multipart)
-    work.put(structs.replace(ended, result_preview=shown) if shown else ended)
+    if shown:
+        ended = structs.replace(ended, result_preview=shown)
+    if event.augmentation is not None or event.refused:
+        ended = structs.replace(ended, augmentation=event.augmentation, refused=event.refused)
+        work.fields["wishes"] = (*work.run.wishes, call.id)
+    work.put(ended)
     advance(work)
 
 

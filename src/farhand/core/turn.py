@@ -12,12 +12,14 @@ from farhand.core.effects import AskApproval, AskModel, Dispatch, JudgeApproval,
 from farhand.core.events import Memory, TimerKind
 from farhand.core.failure import Failure
 from farhand.core.final import output_failure, repair_request
+from farhand.core.flow import is_leak, touches
 from farhand.core.limits import Limits
 from farhand.core.messages import CallRequest
 from farhand.core.pieces import Usage
 from farhand.core.run import Ending, Phase, Run
 from farhand.core.schema import argument_problems
 from farhand.core.strict_json import BadJson, parse
+from farhand.core.wishes import grant, switch, uncover
 from farhand.core.work import Work
 
 # Reading a member off its enum costs as much as calling a function on Python 3.11; the hot path reads these.
@@ -55,12 +57,17 @@ def admit(work: Work, asked: CallRequest, position: int) -> None:
         asked.id, asked.label, asked.tool, run.turn, arguments=arguments, created=work.at, preview=asked.preview
     )
     definition = run.tools.get(asked.tool)
+    failure: Failure | None
     if run.final:
-        failure: Failure | None = reasons.no_tools_now(asked.tool)
+        failure = reasons.no_tools_now(asked.tool)
     elif position >= run.limits.calls_per_turn:
         failure = reasons.too_many_calls(run.limits.calls_per_turn)
     elif run.limits.max_calls is not None and len(work.calls) >= run.limits.max_calls:
         failure = reasons.no_tools_now(asked.tool)
+    elif run.scene is not None and definition is None and switch(work, call):
+        return
+    elif run.scene is not None and definition is not None and (failure := uncover(work, call)):
+        pass
     elif definition is None:
         failure = reasons.unknown_tool(asked.tool)
     else:
@@ -70,12 +77,17 @@ def admit(work: Work, asked: CallRequest, position: int) -> None:
         return
     assert definition is not None
     state = state_after(call, _COMPLETE)
-    route(work, structs.replace(call, state=state, pin=definition.pin, place=definition.place), definition)
+    source = "" if definition.source == "server" else definition.source
+    route(
+        work, structs.replace(call, state=state, pin=definition.pin, place=definition.place, source=source), definition
+    )
 
 
 def route(work: Work, call: Call, definition: Definition) -> None:
     """Decide who decides: nobody, an earlier decision, the tool's own function, or a person."""
     approval = definition.policy.approval
+    if definition.policy.sends_out and flows_out(work, call, definition):
+        return
     if approval is _NEVER:
         work.put(call)
         return
@@ -86,6 +98,29 @@ def route(work: Work, call: Call, definition: Definition) -> None:
         work.effects.append(JudgeApproval(call.id))
     else:
         ask_approval(work, call, definition)
+
+
+def flows_out(work: Work, call: Call, definition: Definition) -> bool:
+    """Whether the call must not simply be made, because of what the model has been told; then it was seen to."""
+    run = work.run
+    if run.limits.flow == "off" or not is_leak(frozenset(run.touched), call, definition):
+        return False
+    if run.limits.flow == "refuse":
+        work.settle(call, Outcome.DENIED, reasons.would_leak(call.tool))
+        return True
+    remembered = recall(run.memory, call)
+    if remembered is not None and remembered.arguments_hash:
+        return follow_memory(work, call)  # what was decided about the tool was not about this
+    ask_approval(work, call, definition, "flow")
+    return True
+
+
+def touch(work: Work, call: Call, definition: Definition) -> None:
+    """Note what the model is going to be told."""
+    known = work.fields.get("touched", work.run.touched)
+    more = touches(call, definition).difference(known)
+    if more:
+        work.fields["touched"] = (*known, *sorted(more))
 
 
 def follow_memory(work: Work, call: Call) -> bool:
@@ -113,12 +148,12 @@ def recall(memory: tuple[Memory, ...], call: Call) -> Memory | None:
     return None
 
 
-def ask_approval(work: Work, call: Call, definition: Definition) -> None:
+def ask_approval(work: Work, call: Call, definition: Definition, because: str = "") -> None:
     """Have a person decide about exactly these arguments and this definition."""
     own = definition.policy.approval_timeout
     seconds = work.run.limits.approval_timeout if own is None else own
     expires = None if seconds is None else work.at + round(seconds * 1000)
-    record = ApprovalRecord(arguments_hash(call.arguments), call.pin, work.at, expires)
+    record = ApprovalRecord(arguments_hash(call.arguments), call.pin, work.at, expires, because=because)
     work.put(move(call, Change.ASK, approval=record, judging=False, deadline=expires))
     work.effects.append(AskApproval(call.id))
     if expires is not None:
@@ -133,6 +168,8 @@ def advance(work: Work) -> None:
         _dispatch_ready(work, unsettled)
         return
     work.tell_outcomes()
+    if work.run.wishes or "wishes" in work.fields:
+        grant(work)
     if work.run.judged_stop and not work.run.final:
         work.fields["phase"] = Phase.JUDGING
         work.effects.append(JudgeStop(work.run.turn))
@@ -190,6 +227,8 @@ def dispatch(work: Work, call: Call) -> None:
         dies=False,
     )
     work.put(call)
+    if call.source or definition.policy.reads_private or definition.policy.takes_untrusted:
+        touch(work, call, definition)
     work.effects.append(Dispatch(call.id, attempt))
     if deadline is not None:
         work.effects.append(SetTimer(deadline, call.id, _DEADLINE, attempt))

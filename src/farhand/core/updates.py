@@ -14,7 +14,9 @@ from farhand.core.events import BackgroundEnded, Event, Recovered, Replied, Star
 from farhand.core.failure import Failure
 from farhand.core.pieces import Finish, Usage
 from farhand.core.run import Ending, Phase, Run
+from farhand.core.scene import Scene
 from farhand.core.secrets import told_arguments, told_result
+from farhand.core.shown import open_groups
 from farhand.core.tally import Tally, tally
 
 
@@ -215,6 +217,8 @@ class CallEnded(Struct, frozen=True, gc=False, tag="call-ended", tag_field="type
     result: Raw
     failure: Failure | None
     took: int
+    source: str = ""
+    """Whose word the result is, unless the agent's own server's: `client`, an MCP server or another agent."""
 
     @property
     def value(self) -> Any:
@@ -257,6 +261,24 @@ class RunEnded(Struct, frozen=True, gc=False, tag="run-ended", tag_field="type")
     """How often each tool was called, how that ended, and how long it took."""
 
 
+class SceneChanged(Struct, frozen=True, gc=False, tag="scene-changed", tag_field="type"):
+    """What is open has changed, or what else a client has told of itself. All of it as it is now."""
+
+    seq: int
+    at: int
+    groups: tuple[str, ...]
+    """The client's, and those of the agent."""
+    expanded: tuple[str, ...]
+    active: tuple[str, ...]
+    """The skills that are active."""
+    hidden: tuple[str, ...]
+    found: tuple[str, ...]
+    """Tools that are shown for themselves, because the model has asked for them."""
+    context: tuple[str, ...]
+    """The names of the context items."""
+    state: Raw
+
+
 class Warned(Struct, frozen=True, gc=False, tag="warned", tag_field="type"):
     """Something a developer should know; the model is not told."""
 
@@ -288,6 +310,7 @@ Update: TypeAlias = (
     | CallReported
     | RunWaiting
     | RunEnded
+    | SceneChanged
     | Warned
 )
 
@@ -366,8 +389,25 @@ def current(run: Run, seq: int) -> list[Update]:
     return out
 
 
+def scene_changed(scene: Scene, at: int, seq: int) -> SceneChanged:
+    """A scene as it is told."""
+    return SceneChanged(
+        seq,
+        at,
+        tuple([group.name for group in scene.groups]),
+        tuple(open_groups(scene)),
+        tuple(scene.active),
+        scene.hidden,
+        scene.found,
+        tuple([item.name for item in scene.context]),
+        scene.state,
+    )
+
+
 def _changed_run(out: list[Update], before: Run, event: Event, after: Run, seq: int) -> None:
     at = event.at
+    if after.scene is not before.scene and after.scene is not None:
+        out.append(scene_changed(after.scene, at, seq + len(out) + 1))
     if after.ending is not None:
         if before.ending is None:
             out.append(_run_ended(after, at, seq + len(out) + 1))
@@ -425,8 +465,10 @@ def _changed_call(out: list[Update], run: Run, old: Call, new: Call, at: int, se
         out.append(CallUnattended(seq + len(out) + 1, at, new.id, new.attempt, new.grace))
     elif stays and old.grace is not None and new.grace is None and not given_back:
         out.append(CallAttended(seq + len(out) + 1, at, new.id, new.attempt))
-    if new.outcome is not None:
+    if new.outcome is not None and old.outcome is None:
         out.append(_call_ended(new, at, seq + len(out) + 1))
+    if new.refused and not old.refused:
+        out.append(Warned(seq + len(out) + 1, at, "augmentation_refused", new.refused, new.id))
 
 
 def _call_ready(call: Call, at: int, seq: int) -> CallReady:
@@ -452,7 +494,7 @@ def _call_ended(call: Call, at: int, seq: int) -> CallEnded:
     assert call.outcome is not None
     took = call.settled - call.created
     result = told_result(call) if call.result_preview else call.result
-    return CallEnded(seq, at, call.id, call.tool, call.state, call.outcome, result, call.failure, took)
+    return CallEnded(seq, at, call.id, call.tool, call.state, call.outcome, result, call.failure, took, call.source)
 
 
 def _run_ended(run: Run, at: int, seq: int) -> RunEnded:

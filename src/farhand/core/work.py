@@ -12,6 +12,7 @@ from farhand.core.failure import Failure
 from farhand.core.messages import Message, ToolMessage
 from farhand.core.pieces import Usage
 from farhand.core.run import Ending, Phase, Run
+from farhand.core.scene import Scene
 
 _CALLING = Phase.CALLING
 _ENDED = Phase.ENDED
@@ -44,6 +45,11 @@ class Work:
         if attempt is not None and call.attempt != attempt:
             raise IllegalChange(f"call {call_id!r} is at attempt {call.attempt}, not {attempt}")
         return call
+
+    @property
+    def scene(self) -> Scene | None:
+        """What is open by now."""
+        return self.fields.get("scene", self.run.scene)
 
     def put(self, call: Call) -> None:
         """Keep a call's new state."""
@@ -112,6 +118,7 @@ def outcome_message(call: Call) -> ToolMessage:
         note=note,
         preview=call.result_preview,
         note_preview=note_preview,
+        source=call.source,
     )
 
 

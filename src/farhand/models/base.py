@@ -20,6 +20,8 @@ class Request(Struct, frozen=True, gc=False):
     turn: int
     run_id: str
     output_schema: Raw | None = None
+    told: str = ""
+    """The words of clients. They are data: a model is given them beside the instructions, never as a part of those."""
 
 
 class Model(Protocol):

@@ -28,6 +28,8 @@ class Receipt(Struct, frozen=True):
 
     call_id: str
     repeated: bool = False
+    refused: str = ""
+    """Why nothing of what was wished for beside it was done; the answer itself counts."""
 
 
 class LiveRun(Readable[Output]):
@@ -80,11 +82,24 @@ class LiveRun(Readable[Output]):
     # What others may say
 
     def answer(
-        self, call_id: str, result: Any = None, *, principal: str | None = None, attempt: int | None = None
+        self,
+        call_id: str,
+        result: Any = None,
+        *,
+        principal: str | None = None,
+        attempt: int | None = None,
+        augmentation: Any = None,
     ) -> Receipt:
-        """A client's result for its call; any JSON value, or message parts. Then `wait()` to go on."""
+        """A client's result for its call; any JSON value, or message parts. Then `wait()` to go on.
+
+        `augmentation`: what the client wishes to be changed besides, as JSON; `Receipt.refused` says if it is not.
+        """
         raw, multipart = dump_result(result, dump)
-        return self._say(answers.answer, call_id, principal, raw, attempt=attempt, multipart=multipart)
+        wish = None if augmentation is None else dump(augmentation)
+        receipt = self._say(
+            answers.answer, call_id, principal, raw, attempt=attempt, multipart=multipart, augmentation=wish
+        )
+        return Receipt(call_id, receipt.repeated, self.state.calls[call_id].refused)
 
     def fail(
         self,

@@ -20,6 +20,7 @@ from farhand.core.failure import Failure
 from farhand.core.final import NO_SCHEMA
 from farhand.core.pieces import Piece, ToolStart
 from farhand.core.run import Phase, Run
+from farhand.core.shown import shown as shown_of
 from farhand.models.base import Request
 from farhand.places.faults import hidden, said, shown, where
 from farhand.places.functions import takes_two
@@ -102,8 +103,12 @@ def is_asking(driver: Driver, effect: AskModel) -> bool:
 
 def request_of(run: Run, *, tools: bool) -> Request:
     """What the model is asked at this point of a run."""
-    offered = tuple(run.tools.values()) if tools else ()
     schema = None if run.output_schema == NO_SCHEMA else run.output_schema
+    if run.scene is not None:
+        seen = shown_of(run.tools, run.scene)
+        said = "\n\n".join(text for text in (run.instructions, seen.instructions) if text)
+        return Request(run.messages, seen.tools if tools else (), said, run.turn, run.id, schema, seen.told)
+    offered = tuple(run.tools.values()) if tools else ()
     return Request(run.messages, offered, run.instructions, run.turn, run.id, schema)
 
 

@@ -8,6 +8,7 @@ from farhand.core.call import Call as Record
 from farhand.core.errors import RunFailed
 from farhand.core.final import output_value
 from farhand.core.messages import AssistantMessage, Message
+from farhand.core.opening import ClientState, client_state
 from farhand.core.pieces import Usage
 from farhand.core.run import Ending, Run
 from farhand.runner.driver import Means
@@ -78,6 +79,11 @@ class Readable(ABC, Generic[Output]):
             return self.means.output.load(output_value(run.output))
         except ValueError as error:
             raise RunFailed(f"the answer is not what was asked for: {error}", run.failure) from error
+
+    @property
+    def client_state(self) -> ClientState | None:
+        """What the thread has of its client by now, for the run after this one."""
+        return client_state(self.state.scene, self.state.tools)
 
     @property
     def calls(self) -> tuple[Call[Any, Any], ...]:

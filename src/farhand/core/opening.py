@@ -1,0 +1,128 @@
+"""The scene that a run begins with: the owner's groups, what the thread has of the client, and what it brings now."""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import UNSET, Raw, Struct, UnsetType, structs
+
+from farhand.core.augmentation import injected, reference_problems, size_problems, whole
+from farhand.core.definition import Definition, InvalidToolDefinitions
+from farhand.core.group import ToolGroup, register
+from farhand.core.problem import Problem
+from farhand.core.scene import CLIENT, ContextItem, Scene, Showing, expanded, placed, with_context, with_hidden
+from farhand.core.skill import Skill
+
+
+class Bring(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a client brings along with a run, beside tools of its own that stand alone."""
+
+    groups: tuple[ToolGroup, ...] = ()
+    replace: bool = False
+    """Whether these groups take the places of those of their names."""
+    declared: tuple[ToolGroup, ...] = ()
+    """Groups that may come in later, with a result."""
+    expanded: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    context: tuple[ContextItem, ...] = ()
+    state: Raw | UnsetType = UNSET
+    reset: bool = False
+    """Forget whatever the thread has of the client."""
+
+
+class ClientState(Struct, frozen=True):
+    """What a thread has of its client, from one run to the next."""
+
+    scene: Scene
+    tools: tuple[Definition, ...]
+    """Of the client's groups."""
+
+
+NOTHING = Bring()
+
+
+def client_state(scene: Scene | None, tools: Mapping[str, Definition]) -> ClientState | None:
+    """What the next run of the thread begins with; None: there is nothing."""
+    if scene is None:
+        return None
+    names = [name for group in scene.groups if group.source == CLIENT for name in group.tools]
+    return ClientState(scene, tuple(tools[name] for name in names if name in tools))
+
+
+def owners_scene(
+    groups: Iterable[ToolGroup], skills: Iterable[Skill], tools: Iterable[Definition], showing: Showing
+) -> Scene | None:
+    """What the owner has set up, before any client; None: everything is open. Raises InvalidToolDefinitions."""
+    known = {tool.name: tool for tool in tools}
+    own = register((), groups)
+    placed_groups, placed_skills = placed(own, skills, "server", {*known}, Scene())
+    lazy = tuple(tool.name for tool in known.values() if tool.lazy)
+    if not (placed_groups or placed_skills or lazy or showing != Showing()):
+        return None
+    scene = Scene(groups=placed_groups, skills=placed_skills, lazy=lazy, showing=showing)
+    problems = tuple(reference_problems(scene, known))
+    if problems:
+        raise InvalidToolDefinitions(problems, what="groups of the agent")
+    return scene
+
+
+def opening(
+    own: Scene | None, tools: tuple[Definition, ...], before: ClientState | None = None, bring: Bring = NOTHING
+) -> tuple[Scene | None, tuple[Definition, ...]]:
+    """The scene and the tools of a run. Raises InvalidToolDefinitions with everything that is wrong."""
+    lazy = tuple([tool.name for tool in tools if tool.lazy])
+    if own is None and before is None and bring == NOTHING and not lazy:
+        return None, tools
+    scene = structs.replace(own or Scene(), lazy=lazy)
+    known = {tool.name: tool for tool in tools}
+    if before is not None and not bring.reset:
+        scene, known = _carried(scene, known, before)
+    if bring.groups:
+        scene, known = injected(scene, known, bring.groups, replace=bring.replace)
+    if bring.declared:
+        scene = structs.replace(scene, declared=register(scene.declared, bring.declared, replace=True))
+    problems = list(_problems(scene, known, bring))
+    scene = with_context(with_hidden(expanded(scene, bring.expanded, CLIENT), bring.hidden), bring.context)
+    if bring.state is not UNSET:
+        scene = structs.replace(scene, state=bring.state)
+    problems += size_problems(scene)
+    if problems:
+        raise InvalidToolDefinitions(tuple(problems), what="client state")
+    lazy = tuple([name for name, tool in known.items() if tool.lazy])
+    scene = structs.replace(scene, lazy=lazy)
+    return (None if scene == Scene() else scene), tuple(known.values())
+
+
+def _carried(scene: Scene, tools: dict[str, Definition], before: ClientState) -> tuple[Scene, dict[str, Definition]]:
+    """With what the thread has. A group whose names the agent has taken for itself meanwhile is left behind."""
+    old = before.scene
+    definitions = {tool.name: tool for tool in before.tools}
+    for group in old.groups:
+        if group.source == CLIENT and all(name in definitions for name in group.tools):
+            try:
+                scene, tools = injected(scene, tools, [whole(group, old, definitions)])
+            except InvalidToolDefinitions:
+                continue
+    names = {group.name for group in scene.groups}
+    skills = {each.skill.name for each in scene.skills}
+    lasting = scene.showing.lasting == "thread"
+    return structs.replace(
+        scene,
+        opened={name: by for name, by in old.opened.items() if name in names and (lasting or by == CLIENT)},
+        closed=tuple(name for name in old.closed if name in names),
+        active={name: by for name, by in old.active.items() if name in skills and lasting},
+        hidden=tuple(name for name in old.hidden if name in tools),
+        found=tuple(name for name in old.found if name in tools) if lasting else (),
+        context=old.context,
+        state=old.state,
+        declared=old.declared,
+    ), tools
+
+
+def _problems(scene: Scene, tools: Mapping[str, Definition], bring: Bring) -> Iterable[Problem]:
+    for at, name in enumerate(bring.expanded):
+        if scene.group(name) is None:
+            yield Problem(f"/expanded/{at}", f"There is no group {name!r}", "unknown")
+    for at, name in enumerate(bring.hidden):
+        if name not in tools:
+            yield Problem(f"/hidden/{at}", f"There is no tool {name!r}", "unknown")
+        elif tools[name].source != CLIENT:
+            yield Problem(f"/hidden/{at}", f"Tool {name!r} is not the client's", "owner")
