@@ -135,6 +135,11 @@ class Client:
                 return True
         return False
 
+    async def release(self, call: str) -> None:
+        """Give it back, and not insist on it."""
+        with suppress(RefusedAnswer, *AWAY):
+            await self.ask(lambda runner: runner.release(call, self.name))
+
     async def answer(self, call: str) -> None:
         while True:
             try:
@@ -147,16 +152,21 @@ class Client:
 
 
 async def fickle(client: Client, seconds: float) -> None:
-    """Come and go, and sometimes work."""
+    """Come and go, sometimes work, and sometimes give a call back."""
     end = client.world.loop.time() + seconds
     while client.world.loop.time() < end:
         await client.connect(client.random.choice((*THREADS, None)))
         await asyncio.sleep(client.random.uniform(0, 6))
         for call in client.random.sample(waiting := await client.waiting(), k=min(2, len(waiting))):
-            if await client.claim(call) and client.random.random() < 0.6:
-                await asyncio.sleep(client.random.uniform(0, 8))
+            if not await client.claim(call):
+                continue
+            mood = client.random.random()
+            await asyncio.sleep(client.random.uniform(0, 8))
+            if mood < 0.5:
                 with suppress(RefusedAnswer):
                     await client.answer(call.record.id)
+            elif mood < 0.8:
+                await client.release(call.record.id)
         client.leave()
         await asyncio.sleep(client.random.uniform(0, 10))
 
