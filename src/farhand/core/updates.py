@@ -453,22 +453,29 @@ def _changed_call(out: list[Update], run: Run, old: Call, new: Call, at: int, se
     executed = old.state is _EXECUTING
     if executed and (new.attempt > old.attempt or (new.outcome is None and new.state is _INPUT_COMPLETE)):
         out.append(CallReleased(seq + len(out) + 1, at, new.id, old.attempt, new.not_before))
-    stays = new.state is _EXECUTING and new.attempt == old.attempt
-    given_back = stays and old.held_by != "" and not new.held_by
-    if given_back:
-        out.append(CallReleased(seq + len(out) + 1, at, new.id, old.attempt, 0, _EXECUTING))
-    if given_back or new.attempt > old.attempt:
+    if new.attempt > old.attempt:
         out.append(_call_executing(run, new, at, seq + len(out) + 1))
-    if new.held_by and new.held_by != old.held_by:
-        out.append(CallClaimed(seq + len(out) + 1, at, new.id, new.attempt, new.held_by))
-    elif new.grace is not None and old.grace is None:
-        out.append(CallUnattended(seq + len(out) + 1, at, new.id, new.attempt, new.grace))
-    elif stays and old.grace is not None and new.grace is None and not given_back:
-        out.append(CallAttended(seq + len(out) + 1, at, new.id, new.attempt))
+    if new.state is _EXECUTING:
+        _changed_holder(out, run, old, new, at, seq)
     if new.outcome is not None and old.outcome is None:
         out.append(_call_ended(new, at, seq + len(out) + 1))
     if new.refused and not old.refused:
         out.append(Warned(seq + len(out) + 1, at, "augmentation_refused", new.refused, new.id))
+
+
+def _changed_holder(out: list[Update], run: Run, old: Call, new: Call, at: int, seq: int) -> None:
+    """Who works on a call, or might."""
+    if new.held_by and new.held_by != old.held_by:
+        out.append(CallClaimed(seq + len(out) + 1, at, new.id, new.attempt, new.held_by))
+    elif new.grace is not None and old.grace is None:
+        out.append(CallUnattended(seq + len(out) + 1, at, new.id, new.attempt, new.grace))
+    elif new.attempt > old.attempt:
+        pass  # nobody has it yet
+    elif old.held_by and not new.held_by:
+        out.append(CallReleased(seq + len(out) + 1, at, new.id, old.attempt, 0, _EXECUTING))
+        out.append(_call_executing(run, new, at, seq + len(out) + 1))
+    elif old.grace is not None and new.grace is None:
+        out.append(CallAttended(seq + len(out) + 1, at, new.id, new.attempt))
 
 
 def _call_ready(call: Call, at: int, seq: int) -> CallReady:
