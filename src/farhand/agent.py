@@ -14,7 +14,7 @@ from farhand.core.errors import DuplicateToolName, InvalidInput, UsageError
 from farhand.core.events import Memory, Recovered, Started
 from farhand.core.limits import Limits
 from farhand.core.messages import Binary, Json, Message, Part, Text, UserMessage
-from farhand.core.opening import ClientState, opening, owners_scene
+from farhand.core.opening import NOTHING, Bring, ClientState, opening, owners_scene
 from farhand.core.scene import Showing
 from farhand.core.schema import compile_schema
 from farhand.core.skill import Skill
@@ -38,7 +38,6 @@ ClientTools: TypeAlias = Iterable["Tool[Any, Any] | Mapping[str, Any]"] | bytes 
 
 _RECENT = RecentRuns()
 _OWNER = "local"
-_NO_SCENERY: Scenery = {}
 
 
 class Mountable(Protocol):
@@ -221,6 +220,7 @@ class Agent(Generic[Output]):
     ) -> LiveRun[Output]:
         """A run that has not begun to work: watch it, then `await run.wait()` or `async for … in run.updates()`."""
         clock = self._clock
+        given, in_groups = bring(scenery, self._admission)
         started, brought = self.started(
             message,
             tools=tools,
@@ -231,7 +231,8 @@ class Agent(Generic[Output]):
             run_id=clock.new_id(),
             at=clock.now(),
             client=client,
-            scenery=scenery,
+            given=given,
+            in_groups=in_groups,
         )
         driver = Driver(self.means(brought, callbacks), perform)
         if callbacks.on_update is not None:
@@ -251,12 +252,12 @@ class Agent(Generic[Output]):
         run_id: str,
         at: int,
         client: ClientState | None = None,
-        scenery: Scenery = _NO_SCENERY,
+        given: Bring = NOTHING,
+        in_groups: Sequence[Tool[Any, Any]] = (),
     ) -> tuple[Started, Mapping[str, Tool[Any, Any]]]:
-        """The event that begins a run, and the program's own tools that it brings along."""
+        """The event that begins a run, and the program's own tools that it brings along, those `in_groups` too."""
         brought, definitions, refused = self._brought(tools)
         offered = (*self._definitions, *definitions) if definitions else self._definitions
-        given, in_groups = bring(scenery, self._admission)
         scene, offered = opening(self._scene, offered, client, given)
         if in_groups:
             brought = _by_name([*brought.values(), *in_groups])

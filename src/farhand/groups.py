@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict, cast
 
-from msgspec import UNSET, Raw, Struct, json
+from msgspec import UNSET, Raw, Struct, json, structs
 
 from farhand.core.admission import OUTSIDE, AdmissionLimits
 from farhand.core.augmentation import Augmentation, AugmentationRefused, read_context
-from farhand.core.group import ToolGroup, validate_tool_groups
+from farhand.core.definition import Definition, InvalidToolDefinitions, below, make_definition
+from farhand.core.group import ToolGroup, dump_group, validate_tool_groups
 from farhand.core.opening import NOTHING, Bring, ClientState
-from farhand.core.scene import CAREFUL, TRUSTING, ContextItem, Showing
+from farhand.core.scene import CAREFUL, CLIENT, TRUSTING, ContextItem, Showing
 from farhand.core.skill import Document, Reference, Skill
 from farhand.places.values import dump
 from farhand.tool import Tool
@@ -19,6 +20,7 @@ __all__ = [
     "TRUSTING",
     "Augmentation",
     "AugmentationRefused",
+    "Augmented",
     "ClientState",
     "ContextItem",
     "Document",
@@ -29,6 +31,15 @@ __all__ = [
     "Skill",
     "ToolGroup",
 ]
+
+
+class Augmented(Struct, frozen=True):
+    """What a function of a client's returns when it wishes something to be changed besides."""
+
+    value: Any
+    """The result itself."""
+    augmentation: Mapping[str, Any] | Augmentation
+    """The wish, as `run.answer(…, augmentation=…)` takes it."""
 
 
 class Group(Struct, frozen=True, kw_only=True):
@@ -88,8 +99,8 @@ def bring(scenery: Scenery, limits: AdmissionLimits = OUTSIDE) -> tuple[Bring, t
     """The same as a value, checked, and the program's own tools in it. Raises `InvalidToolDefinitions`."""
     if not scenery:
         return NOTHING, ()
-    groups, tools = _groups(scenery.get("groups", ()), limits)
-    declared, more = _groups(scenery.get("declared", ()), limits)
+    groups, tools = _groups(scenery.get("groups", ()), limits, "/groups")
+    declared, more = _groups(scenery.get("declared", ()), limits, "/declared")
     context = read_context(_plain(scenery.get("context", ())), "/context", limits)
     state = Raw(dump(scenery["state"])) if "state" in scenery else UNSET
     return Bring(
@@ -104,8 +115,17 @@ def bring(scenery: Scenery, limits: AdmissionLimits = OUTSIDE) -> tuple[Bring, t
     ), (*tools, *more)
 
 
-def _groups(given: AnyGroups, limits: AdmissionLimits) -> tuple[tuple[ToolGroup, ...], tuple[Tool[Any, Any], ...]]:
+def _groups(
+    given: AnyGroups, limits: AdmissionLimits, base: str
+) -> tuple[tuple[ToolGroup, ...], tuple[Tool[Any, Any], ...]]:
     """Groups as they are, or as they come from outside."""
+    try:
+        return _read(given, limits)
+    except InvalidToolDefinitions as error:
+        raise below(error, base) from None
+
+
+def _read(given: AnyGroups, limits: AdmissionLimits) -> tuple[tuple[ToolGroup, ...], tuple[Tool[Any, Any], ...]]:
     if isinstance(given, bytes | str):
         return validate_tool_groups(given, limits), ()
     own: list[ToolGroup] = []
@@ -113,13 +133,47 @@ def _groups(given: AnyGroups, limits: AdmissionLimits) -> tuple[tuple[ToolGroup,
     foreign: list[Mapping[str, Any]] = []
     for group in given:
         if isinstance(group, Group):
+            group = structs.replace(group, tools=[tool.of_client() for tool in group.tools])
             own.append(group.definition)
             tools += group.tools
         elif isinstance(group, ToolGroup):
-            own.append(group)
+            own.append(structs.replace(group, tools=tuple(map(_of_client, group.tools))))
         else:
             foreign.append(group)
     return (*own, *(validate_tool_groups(foreign, limits) if foreign else ())), tuple(tools)
+
+
+def _of_client(definition: Definition) -> Definition:
+    if definition.source == CLIENT:
+        return definition
+    return make_definition(structs.asdict(definition) | {"source": CLIENT})
+
+
+def dump_groups(groups: AnyGroups) -> Raw:
+    """Groups as they are sent."""
+    if isinstance(groups, bytes | str):
+        return Raw(groups.encode() if isinstance(groups, str) else groups)
+    return Raw(dump([_said(group) for group in groups]))
+
+
+def dump_augmentation(augmentation: object) -> bytes:
+    """A wish as it is sent. It is held against everything that counts only by whoever has the run."""
+    if isinstance(augmentation, Augmentation):
+        fields = {name: getattr(augmentation, name) for name in augmentation.__struct_fields__}
+        fields["inject"] = (*fields.pop("declared"), *augmentation.inject)
+        augmentation = {name: value for name, value in fields.items() if value is not UNSET and value != ()}
+    if isinstance(augmentation, Mapping):
+        given = cast("Mapping[str, Any]", augmentation)
+        if isinstance(groups := given.get("inject"), list | tuple):
+            said = [_said(group) for group in cast("Sequence[Any]", groups)]
+            return dump({**given, "inject": said})
+    return dump(augmentation)
+
+
+def _said(group: Any) -> Any:
+    if isinstance(group, Group):
+        group = group.definition
+    return dump_group(group) if isinstance(group, ToolGroup) else group
 
 
 def _plain(items: Iterable[ContextItem | Mapping[str, Any]]) -> list[object]:

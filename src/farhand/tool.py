@@ -141,6 +141,13 @@ class Tool(Generic[In, Out]):
         """A JSON result as the tool's output type."""
         return result if self._writes is None else self._writes.load(result)
 
+    def of_client(self) -> "Tool[In, Out]":
+        """The same tool, brought by a client: it is the client's to hide, and what it returns is a client's word."""
+        if self.definition.source == "client":
+            return self
+        definition = make_definition(structs.asdict(self.definition) | {"source": "client"})
+        return Tool(definition, reads=self._reads, writes=self._writes, function=self.function, judge=self.judge)
+
     def _at(self, place: Place, function: Callable[..., Any]) -> "Tool[In, Out]":
         definition = make_definition(structs.asdict(self.definition) | {"place": place, "source": "owner"})
         bound = bind(function, self._reads, self._writes)

@@ -16,6 +16,7 @@ from farhand.core.errors import FarhandError, ToolError
 from farhand.core.limits import Limits
 from farhand.core.updates import Update
 from farhand.durable import Runner, StoredRun, Thread
+from farhand.groups import Scenery
 from farhand.stores.base import Store
 from farhand.tool import Settings
 
@@ -81,7 +82,8 @@ def test_every_verb_and_parameter_of_a_runner_is_documented() -> None:
     members = {name: found for kind in Runner.__mro__ for name, found in vars(kind).items() if not name.startswith("_")}
     said = {name: rf"\.{name}`" if isinstance(found, property) else rf"\.{name}\(" for name, found in members.items()}
     assert [name for name, form in said.items() if not re.search(rf"`(await )?(runner|office){form}", text)] == []
-    parameters = [*inspect.signature(Runner.start).parameters, *inspect.signature(Runner.__init__).parameters]
+    known = [*inspect.signature(Runner.start).parameters, *inspect.signature(Runner.__init__).parameters]
+    parameters = [*[name for name in known if name != "scenery"], *Scenery.__annotations__]
     assert [name for name in parameters if f"`{name}`" not in text and f"`*{name}`" not in text] == ["self", "self"]
     of_run = [name for name in vars(StoredRun) if not name.startswith("_")]
     assert [name for name in of_run if not re.search(rf"`(await |async for update in )?run\.{name}\b", text)] == []

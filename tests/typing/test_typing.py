@@ -31,6 +31,7 @@ from farhand.core.updates import (
     RunEnded,
     RunStarted,
     RunWaiting,
+    SceneChanged,
     TextStreamed,
     TurnStarted,
     Update,
@@ -266,6 +267,9 @@ def say(update: Update) -> str:
             return str(turn)
         case CallNamed(tool=text) | CallReady(tool=text) | CallWaiting(tool=text) | CallExecuting(tool=text):
             return text
+        case SceneChanged(groups=names):
+            assert_type(names, tuple[str, ...])
+            return ", ".join(names)
         case CallApproved(by=text) | CallClaimed(holder=text) | CallReleased(call_id=text):
             return text
         case CallUnattended(call_id=text) | CallAttended(call_id=text):

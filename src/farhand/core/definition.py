@@ -128,6 +128,14 @@ class InvalidToolDefinitions(UsageError):
         self.problems = problems
 
 
+def below(error: InvalidToolDefinitions, base: str) -> InvalidToolDefinitions:
+    """The same refusal of what stands at a place in something bigger."""
+    problems = tuple([Problem(base + each.path, each.message, each.rule) for each in error.problems])
+    moved = type(error)(problems)
+    moved.args = (str(error).partition(": ")[0] + ": " + "; ".join(map(str, problems)),)
+    return moved
+
+
 class DefinitionsCheck(msgspec.Struct, frozen=True):
     """The answer of `safe_validate_tool_definitions`: `data` if it succeeded, `errors` if not."""
 

@@ -7,12 +7,13 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, cast
 
-from msgspec import Raw, Struct, json
+from msgspec import Raw, Struct, json, to_builtins
 
 from farhand.core.admission import OUTSIDE, AdmissionLimits, text_problem
 from farhand.core.definition import (
     Definition,
     InvalidToolDefinitions,
+    dump_definition,
     encoded,
     readable_text,
     safe_validate_tool_definitions,
@@ -50,6 +51,19 @@ class ToolGroup(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True)
         problems = tuple(_rules(self.name, self.description, len(self.tools), collapsed=self.collapsed))
         if problems:
             raise UsageError("; ".join(problem.message for problem in problems))
+
+
+def dump_group(group: ToolGroup) -> dict[str, Any]:
+    """The group as JSON objects that `validate_tool_groups` takes."""
+    said: dict[str, Any] = {"name": group.name, "tools": [dump_definition(tool) for tool in group.tools]}
+    optional = {
+        "description": group.description,
+        "expansionNote": group.expansion_note,
+        "instructions": group.instructions,
+        "skills": to_builtins(group.skills),
+    }
+    said.update((key, value) for key, value in optional.items() if value)
+    return said if group.collapsed else {**said, "collapsed": False}
 
 
 def function_name(name: str) -> str:

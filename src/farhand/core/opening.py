@@ -1,14 +1,25 @@
 """The scene that a run begins with: the owner's groups, what the thread has of the client, and what it brings now."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 
 from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
 from farhand.core.augmentation import injected, reference_problems, size_problems, whole
-from farhand.core.definition import Definition, InvalidToolDefinitions
+from farhand.core.definition import Definition, InvalidToolDefinitions, below
 from farhand.core.group import ToolGroup, register
 from farhand.core.problem import Problem
-from farhand.core.scene import CLIENT, ContextItem, Scene, Showing, expanded, placed, with_context, with_hidden
+from farhand.core.scene import (
+    CLIENT,
+    NO_STATE,
+    ContextItem,
+    Scene,
+    Showing,
+    expanded,
+    placed,
+    with_context,
+    with_hidden,
+)
 from farhand.core.skill import Skill
 
 
@@ -37,6 +48,7 @@ class ClientState(Struct, frozen=True):
 
 
 NOTHING = Bring()
+_SIZES = {"/addContext": "/context", "/updateState": "/state"}
 
 
 def client_state(scene: Scene | None, tools: Mapping[str, Definition]) -> ClientState | None:
@@ -45,6 +57,25 @@ def client_state(scene: Scene | None, tools: Mapping[str, Definition]) -> Client
         return None
     names = [name for group in scene.groups if group.source == CLIENT for name in group.tools]
     return ClientState(scene, tuple(tools[name] for name in names if name in tools))
+
+
+def lasting(scene: Scene, showing: Showing) -> Scene:
+    """What of it outlives its run: what the model has opened, only where the owner says so."""
+    if showing.lasting == "thread":
+        return scene
+    return structs.replace(
+        scene, opened={name: by for name, by in scene.opened.items() if by == CLIENT}, active={}, found=()
+    )
+
+
+def leaves_something(scene: Scene | None) -> bool:
+    """Whether the next run of the thread begins otherwise than one without a past."""
+    if scene is None:
+        return False
+    scene = lasting(scene, scene.showing)
+    told = scene.context or scene.declared or scene.state != NO_STATE
+    moved = scene.opened or scene.closed or scene.active or scene.hidden or scene.found
+    return bool(told or moved) or any(group.source == CLIENT for group in scene.groups)
 
 
 def owners_scene(
@@ -76,14 +107,16 @@ def opening(
     if before is not None and not bring.reset:
         scene, known = _carried(scene, known, before)
     if bring.groups:
-        scene, known = injected(scene, known, bring.groups, replace=bring.replace)
+        with _at("/groups"):
+            scene, known = injected(scene, known, bring.groups, replace=bring.replace)
     if bring.declared:
-        scene = structs.replace(scene, declared=register(scene.declared, bring.declared, replace=True))
+        with _at("/declared"):
+            scene = structs.replace(scene, declared=register(scene.declared, bring.declared, replace=True))
     problems = list(_problems(scene, known, bring))
     scene = with_context(with_hidden(expanded(scene, bring.expanded, CLIENT), bring.hidden), bring.context)
     if bring.state is not UNSET:
         scene = structs.replace(scene, state=bring.state)
-    problems += size_problems(scene)
+    problems += [Problem(_SIZES[each.path], each.message, each.rule) for each in size_problems(scene)]
     if problems:
         raise InvalidToolDefinitions(tuple(problems), what="client state")
     lazy = tuple([name for name, tool in known.items() if tool.lazy])
@@ -91,9 +124,17 @@ def opening(
     return (None if scene == Scene() else scene), tuple(known.values())
 
 
+@contextmanager
+def _at(base: str) -> Generator[None]:
+    try:
+        yield
+    except InvalidToolDefinitions as error:
+        raise below(error, base) from None
+
+
 def _carried(scene: Scene, tools: dict[str, Definition], before: ClientState) -> tuple[Scene, dict[str, Definition]]:
     """With what the thread has. A group whose names the agent has taken for itself meanwhile is left behind."""
-    old = before.scene
+    old = lasting(before.scene, scene.showing)
     definitions = {tool.name: tool for tool in before.tools}
     for group in old.groups:
         if group.source == CLIENT and all(name in definitions for name in group.tools):
@@ -103,14 +144,13 @@ def _carried(scene: Scene, tools: dict[str, Definition], before: ClientState) ->
                 continue
     names = {group.name for group in scene.groups}
     skills = {each.skill.name for each in scene.skills}
-    lasting = scene.showing.lasting == "thread"
     return structs.replace(
         scene,
-        opened={name: by for name, by in old.opened.items() if name in names and (lasting or by == CLIENT)},
+        opened={name: by for name, by in old.opened.items() if name in names},
         closed=tuple(name for name in old.closed if name in names),
-        active={name: by for name, by in old.active.items() if name in skills and lasting},
+        active={name: by for name, by in old.active.items() if name in skills},
         hidden=tuple(name for name in old.hidden if name in tools),
-        found=tuple(name for name in old.found if name in tools) if lasting else (),
+        found=tuple(name for name in old.found if name in tools),
         context=old.context,
         state=old.state,
         declared=old.declared,

@@ -32,6 +32,7 @@ _DONE = Ending.DONE
 _DEADLINE = TimerKind.DEADLINE
 _COMPLETE = Change.COMPLETE
 _DISPATCH = Change.DISPATCH
+_OWN = ("owner", "server")
 
 
 def arguments_hash(arguments: str) -> str:
@@ -77,7 +78,7 @@ def admit(work: Work, asked: CallRequest, position: int) -> None:
         return
     assert definition is not None
     state = state_after(call, _COMPLETE)
-    source = "" if definition.source == "server" else definition.source
+    source = "" if definition.source in _OWN else definition.source
     route(
         work, structs.replace(call, state=state, pin=definition.pin, place=definition.place, source=source), definition
     )

@@ -13,7 +13,7 @@ from farhand.core.call import Call
 from farhand.core.effects import Dispatch
 from farhand.core.errors import FarhandError, IllegalChange, RunRefused, StoreAway
 from farhand.core.events import Event, Recovered
-from farhand.durable.record import Revived, Toolsets, make_rest, make_write
+from farhand.durable.record import Revived, Toolsets, make_rest, make_write, together
 from farhand.durable.reply import Reply
 from farhand.runner.driver import Change, Driver
 from farhand.stores.base import RunRow, Store, ThreadRow, Write
@@ -145,16 +145,17 @@ class Held:
         return self._busy
 
     def _write(self) -> None:
-        """Send everything that is queued as one commit."""
+        """Send what is queued as one commit, as far as it fits into one."""
         if self.out:
             return
-        self._written, self._queue = self._queue, []
+        count = together([step.change for step in self._queue])
+        self._written, self._queue = self._queue[:count], self._queue[count:]
         changes = [step.change for step in self._written]
         self._send(
             make_write(
                 changes,
                 self.row,
-                holder="" if self._rests() else self.worker,
+                holder="" if not self._queue and self._rests() else self.worker,
                 toolsets=self._home.toolsets,
                 toolset=self._toolset,
                 begins=self._begins,
@@ -307,7 +308,7 @@ class Held:
         if ours:
             assert ours[0].change.before is not None
             self.driver.rewind(ours[0].change.before, self.row.seq)
-        known, self.row = self.row.version, revived.row
+        known, self.row, self._toolset = self.row.version, revived.row, revived.toolset
         news = [event for version, event in revived.changes if version > known]
         if news and ours and type(ours[0].change.event) is Recovered and not ours[0].is_known_as(news[0]):
             # It was not taken up yet, and nobody has acted on the news: they are recovered with everything else.

@@ -15,6 +15,7 @@ from farhand.core.effects import Memorise
 from farhand.core.errors import FarhandError, RunRefused, StoreAway, StoreVersion
 from farhand.core.events import Event, Recovered, Started
 from farhand.core.messages import Message
+from farhand.core.opening import leaves_something
 from farhand.core.run import Run, awaits_somebody
 from farhand.core.step import step
 from farhand.core.timers import next_due
@@ -102,6 +103,19 @@ class Toolsets:
 # Writing
 
 
+def together(changes: Sequence[Change]) -> int:
+    """How many of them go into one commit: a commit names one set of definitions at most."""
+    brought = [at for at, change in enumerate(changes) if _brings(change)]
+    return brought[1] if len(brought) > 1 else len(changes)
+
+
+def _brings(change: Change) -> bool:
+    """Whether the run has other definitions after it: it begins, is taken up again, or a client has changed its own."""
+    if isinstance(change.event, Started | Recovered):
+        return True
+    return change.before is None or change.after.tools is not change.before.tools
+
+
 def make_write(
     changes: Sequence[Change],
     row: RunRow,
@@ -117,8 +131,8 @@ def make_write(
     ended = after.ending is not None
     brought: tuple[str, bytes] | None = None
     for change in changes:
-        if isinstance(change.event, Started | Recovered):
-            brought = toolsets.keep(change.event.tools)
+        if _brings(change):
+            brought = toolsets.keep(tuple(change.after.tools.values()))
     told = [update for change in changes for update in change.told]
     known = row.said if before is None else len(before.messages)
     said = after.messages[known:]
@@ -152,6 +166,7 @@ def make_write(
         was=None if before is None else (row.version, row.epoch),
         begins=begins,
         ends=ended and (before is None or before.ending is None),
+        scene=ended and leaves_something(after.scene),
         log=log,
         calls=_calls(before, after, row),
         snapshot=_snapshot(after, log.said, log.seq, toolset if brought is None else brought[0]) if rests else b"",

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from hashlib import sha256
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, Unpack
 
 from msgspec import Struct, json, structs
 
@@ -16,7 +16,9 @@ from farhand.core.definition import Approval
 from farhand.core.errors import DuplicateToolName, StartConflict, ThreadBusy, UnknownCall, UsageError
 from farhand.core.events import Event, Memory, Noted, Started
 from farhand.core.messages import Message
+from farhand.core.opening import NOTHING, Bring, ClientState, client_state, lasting
 from farhand.core.run import Run
+from farhand.core.scene import Scene
 from farhand.core.updates import Update
 from farhand.durable.attachment import Attachment
 from farhand.durable.handle import StoredRun
@@ -29,6 +31,7 @@ from farhand.durable.replica import Replica
 from farhand.durable.standing import Standing
 from farhand.durable.timing import Timing
 from farhand.durable.verbs import Verbs
+from farhand.groups import Scenery, bring
 from farhand.runner.clock import Clock
 from farhand.runner.observer import Observer
 from farhand.runner.view import RunView
@@ -52,6 +55,8 @@ class Thread(Struct, frozen=True):
     """Calls that wait for a client or a person."""
     latest: str = ""
     """The open run, or else the one that has ended last."""
+    scene: Scene | None = None
+    """What it has of its client, with what is open; None: nothing."""
 
 
 class Runner(Verbs):
@@ -130,18 +135,21 @@ class Runner(Verbs):
         clashes: Literal["warn", "refuse"] = "warn",
         attended: bool = False,
         target: str = "",
+        **scenery: Unpack[Scenery],
     ) -> StoredRun[Any]:
         """Begin a run; it is stored when this returns, and works on by itself.
 
         The thread's own history goes before the message. With a `key`, starting again gives the same run. A client's
         tool that has the name of one of the agent's is left out, or with `clashes="refuse"` the start is refused.
         `attended`: clients are expected to be attached, and one that is not there is missed. `target`: the one client
-        that may take its calls up.
+        that may take its calls up. `scenery` is what the client brings beside the message; what of it lasts stays with
+        the thread until a start with `reset_client_state`.
         """
         name = agent or self._default
         clock = self._replica.clock
         tools = tools if isinstance(tools, bytes | str) else tuple(tools)  # it may be tried several times
-        request = _request(name, thread or "", message, tools) if key else ""
+        given = self._bring(name, scenery) if scenery else NOTHING
+        request = _request(name, thread or "", message, tools, given) if key else ""
         thread = thread or clock.new_id()
         while True:
             if key and (row := await self.store.run_under(principal, key)) is not None:
@@ -149,7 +157,18 @@ class Runner(Verbs):
             known = await self._free(thread, principal, busy, key)
             if known is None:
                 continue
-            started = await self._started(name, message, tools, principal, thread, known)
+            history, client = await self._past(known, forget=given.reset)
+            agreed = self._agreed(
+                name,
+                message,
+                tools,
+                principal=principal,
+                thread=thread,
+                history=history,
+                client=client,
+                given=given,
+            )
+            started = await self._with_memory(agreed)
             if started.refused and clashes == "refuse":
                 raise DuplicateToolName("; ".join(started.refused))
             providers = await self._replica.presence.providers(principal)
@@ -198,9 +217,11 @@ class Runner(Verbs):
         if revived is None:
             last = await self.store.log(key, row.seq - 1, 1)  # whoever told the last update
             latest = last[0].run if last else ""
-            return Thread(thread, read_messages(await self.store.messages(key)), row.seq, "", (), latest)
+            messages, client = await self._past(row)
+            scene = None if client is None else lasting(client.scene, client.scene.showing)
+            return Thread(thread, messages, row.seq, "", (), latest, scene)
         view: RunView[Any] = RunView(revived.run, self._replica.means(revived.row.agent))
-        return Thread(thread, revived.run.messages, revived.row.seq, row.run, view.pending, row.run)
+        return Thread(thread, revived.run.messages, revived.row.seq, row.run, view.pending, row.run, revived.run.scene)
 
     def watch_many(
         self, thread: str, after: Position | int = 0, *, principal: str = LOCAL
@@ -332,12 +353,39 @@ class Runner(Verbs):
             return await self._free(thread, principal, busy, key)
         return row
 
-    async def _started(
-        self, name: str, message: Input, tools: ClientTools, principal: str, thread: str, known: ThreadRow
+    async def _past(self, thread: ThreadRow, *, forget: bool = False) -> tuple[tuple[Message, ...], ClientState | None]:
+        """What was said in a thread without an open run, and what it has of its client.
+
+        Where it has something, its last run is read, which comes with everything that was said.
+        """
+        if thread.scene and not forget:
+            last = await self._replica.read(thread.scene)
+            if last is not None:
+                return last.run.messages, client_state(last.run.scene, last.run.tools)
+        return read_messages(await self.store.messages(thread.id)) if thread.said else (), None
+
+    def _bring(self, agent: str, scenery: Scenery) -> Bring:
+        """What the client brings along, once and for all: a start may be tried several times."""
+        given, own = bring(scenery, self._replica.agent(agent).admission)
+        if any(tool.function is not None for tool in own):
+            raise UsageError("a stored run takes definitions; tools with functions belong to the agent")
+        return given
+
+    def _agreed(
+        self,
+        name: str,
+        message: Input,
+        tools: ClientTools,
+        *,
+        principal: str,
+        thread: str,
+        history: tuple[Message, ...],
+        client: ClientState | None,
+        given: Bring,
     ) -> Started:
+        """The event that begins the run."""
         agent = self._replica.agent(name)
         clock = self._replica.clock
-        history = read_messages(await self.store.messages(known.id)) if known.said else ()
         started, brought = agent.started(
             message,
             tools=tools,
@@ -347,10 +395,12 @@ class Runner(Verbs):
             memory=(),
             run_id=clock.new_id(),
             at=clock.now(),
+            client=client,
+            given=given,
         )
         if any(tool.function is not None for tool in brought.values()):
             raise UsageError("a stored run takes definitions; tools with functions belong to the agent")
-        return await self._with_memory(started)
+        return started
 
     async def _with_memory(self, started: Started) -> Started:
         if all(tool.policy.approval is Approval.NEVER for tool in started.tools):
@@ -368,10 +418,11 @@ class Runner(Verbs):
         return StoredRun(self._replica, row.id, thread=thread, key=row.thread, agent=row.agent, seq=row.seq)
 
 
-def _request(agent: str, thread: str, message: Input, tools: ClientTools) -> str:
+def _request(agent: str, thread: str, message: Input, tools: ClientTools, given: Bring) -> str:
     """What a start asks for, as far as it has to be the same under the same key."""
     brought = tools if isinstance(tools, bytes | str) else [_said_of(tool) for tool in tools]
-    return sha256(json.encode([agent, thread, repr(message), repr(brought)])).hexdigest()
+    asked: list[object] = [agent, thread, repr(message), repr(brought)]
+    return sha256(json.encode(asked if given == NOTHING else [*asked, given])).hexdigest()
 
 
 def _said_of(tool: Tool[Any, Any] | Mapping[str, Any]) -> object:

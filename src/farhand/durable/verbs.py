@@ -21,6 +21,7 @@ from farhand.durable.names import LOCAL
 from farhand.durable.record import Revived
 from farhand.durable.replica import Decide, Replica
 from farhand.durable.standing import Claimed
+from farhand.groups import dump_augmentation
 from farhand.places.values import dump, dump_result
 from farhand.runner.decision import Approve, Deny, decision, remembered
 from farhand.runner.live import Receipt
@@ -44,14 +45,34 @@ class Verbs(ABC):
         principal: str = LOCAL,
         attempt: int | None = None,
         client: str = "",
+        augmentation: Any = None,
     ) -> Receipt:
         """A client's result for its call. The first valid answer counts; the run goes on by itself.
 
-        A `client` that says who it is does not answer what another one has taken up.
+        A `client` that says who it is does not answer what another one has taken up. `augmentation`: what the client
+        wishes to be changed besides, as JSON; `Receipt.refused` says if it is not, and the answer counts all the same.
         """
         raw, multipart = dump_result(result, dump)
-        say = partial(answers.answer, result=raw, attempt=attempt, multipart=multipart, client=client)
-        return await self._say(call_id, principal, say)
+        wish = None if augmentation is None else dump_augmentation(augmentation)
+        refused = [""]
+
+        def decide(run: Run, now: int) -> Sequence[Event | None]:
+            event = answers.answer(
+                run,
+                principal,
+                call_id,
+                raw,
+                at=now,
+                attempt=attempt,
+                multipart=multipart,
+                client=client,
+                augmentation=wish,
+            )
+            refused[0] = run.calls[call_id].refused if event is None else event.refused
+            return [event]
+
+        [repeated] = await self._say_of(await self._run_of(call_id), principal, decide)
+        return Receipt(call_id, repeated, refused[0])
 
     async def fail(
         self,

@@ -16,6 +16,7 @@ from farhand.core.failure import Failure
 from farhand.core.run import Run
 from farhand.core.step import step
 from farhand.core.updates import Update
+from farhand.groups import dump_augmentation
 from farhand.places.values import dump, dump_result
 from farhand.runner.decision import Approve, Deny, decision, remembered
 from farhand.runner.driver import Driver, Means
@@ -95,7 +96,7 @@ class LiveRun(Readable[Output]):
         `augmentation`: what the client wishes to be changed besides, as JSON; `Receipt.refused` says if it is not.
         """
         raw, multipart = dump_result(result, dump)
-        wish = None if augmentation is None else dump(augmentation)
+        wish = None if augmentation is None else dump_augmentation(augmentation)
         receipt = self._say(
             answers.answer, call_id, principal, raw, attempt=attempt, multipart=multipart, augmentation=wish
         )

@@ -25,6 +25,8 @@ class ThreadRow(Struct, frozen=True, kw_only=True):
     """The run that is open; at most one is."""
     seq: int = 0
     said: int = 0
+    scene: str = ""
+    """The last finished run, if it has left something of its client; the next one begins with that."""
     created: int
     updated: int
 
@@ -139,6 +141,8 @@ class Write(Struct, frozen=True, kw_only=True):
     """With a new run: its thread as it shall be. The thread must have no open run and be at its `seq`, or be new."""
     ends: bool = False
     """The thread is free again; it takes the run's `seq` and `said`."""
+    scene: bool = False
+    """Whether the thread then names this run as its `scene`; it names none otherwise."""
     log: LogRow | None = None
     """None: nothing has happened, the run is only given back."""
     calls: Sequence[CallRow] = ()

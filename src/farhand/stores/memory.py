@@ -89,7 +89,12 @@ class MemoryStore(MemoryPresence):
         if write.ends:
             thread = self._tables.threads[row.thread]
             self._tables.threads[row.thread] = structs.replace(
-                thread, run="", seq=row.seq, said=row.said, updated=row.updated
+                thread,
+                run="",
+                seq=row.seq,
+                said=row.said,
+                scene=row.id if write.scene else "",
+                updated=row.updated,
             )
         if write.log is not None:
             self._tables.log.setdefault(row.thread, []).append(write.log)

@@ -30,7 +30,7 @@ TIME = "select (extract(epoch from clock_timestamp()) * 1000)::bigint"
 
 # Runs
 
-WRITE = "select farhand.write_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
+WRITE = "select farhand.write_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"
 
 # One statement is one consistent look, and one round trip.
 LOAD = _sql("""

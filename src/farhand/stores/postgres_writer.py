@@ -144,6 +144,7 @@ def _arguments(writes: Sequence[Write]) -> Sequence[object]:
         [astuple(write.run) for write in begins],
         [astuple(write.begins) for write in begins if write.begins is not None],
         [write.run.id for write in writes if write.ends],
+        [write.run.id for write in writes if write.ends and write.scene],
         [write.run.thread for write in writes if write.ends or write.was is None],
         [astuple(write.log) for write in writes if write.log is not None],
         [astuple(call) for write in writes for call in {call.id: call for call in write.calls}.values()],

@@ -37,7 +37,7 @@ def write(cursor: Cursor, rung: Rung, write: Write) -> bool:
     for memory in write.memories:
         cursor.execute(sql.PUT_MEMORY, columns(memory))
     if write.ends:
-        cursor.execute(sql.END_THREAD, (run.seq, run.said, run.updated, run.thread))
+        cursor.execute(sql.END_THREAD, (run.seq, run.said, run.id if write.scene else "", run.updated, run.thread))
     if write.streamed:
         cursor.execute(sql.DELETE_PIECES, (run.id,))
     rung.append((run.thread, run.id))

@@ -17,9 +17,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING
 """
 INSERT_THREAD = """
-INSERT INTO threads (id, owner, name, run, seq, said, created, updated) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO threads (id, owner, name, run, seq, said, scene, created, updated) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, name = excluded.name, run = excluded.run, seq = excluded.seq,
-                               said = excluded.said, created = excluded.created, updated = excluded.updated
+                               said = excluded.said, scene = excluded.scene, created = excluded.created,
+                               updated = excluded.updated
 """
 UPDATE_RUN = """
 UPDATE runs SET state = ?, version = ?, epoch = ?, holder = ?, due = ?, seq = ?, said = ?, format = ?, why = ?,
@@ -42,7 +43,7 @@ ON CONFLICT (run) DO UPDATE SET version = excluded.version, body = excluded.body
 """
 PUT_TOOLSET = "INSERT INTO toolsets (id, body) VALUES (?, ?) ON CONFLICT DO NOTHING"
 PUT_MEMORY = "INSERT OR REPLACE INTO memories (principal, pin, arguments_hash, allow, at) VALUES (?, ?, ?, ?, ?)"
-END_THREAD = "UPDATE threads SET run = '', seq = ?, said = ?, updated = ? WHERE id = ?"
+END_THREAD = "UPDATE threads SET run = '', seq = ?, said = ?, scene = ?, updated = ? WHERE id = ?"
 DELETE_PIECES = "DELETE FROM pieces WHERE run = ?"
 
 # Reading.
@@ -67,7 +68,7 @@ SELECT id, thread, agent, principal, key, request, state, version, epoch, holder
        updated
 FROM runs WHERE principal = ?3 AND ?1 IN ('', state) ORDER BY created DESC, id DESC LIMIT ?2
 """
-THREAD = "SELECT id, owner, name, run, seq, said, created, updated FROM threads WHERE id = ?"
+THREAD = "SELECT id, owner, name, run, seq, said, scene, created, updated FROM threads WHERE id = ?"
 SNAPSHOT = "SELECT version, body FROM snapshots WHERE run = ?"
 TAIL = """
 SELECT thread, run, version, count, seq, said, events, updates, messages, toolset, format, at
@@ -188,7 +189,7 @@ DELETE FROM toolsets WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM log WHERE tools
 """
 EXPORT = {
     "toolsets": "SELECT id, body FROM toolsets",
-    "threads": "SELECT id, owner, name, run, seq, said, created, updated FROM threads ORDER BY id",
+    "threads": "SELECT id, owner, name, run, seq, said, scene, created, updated FROM threads ORDER BY id",
     "runs": """
         SELECT id, thread, agent, principal, key, request, state, version, epoch, holder, due, seq, said, format, why,
                created, updated

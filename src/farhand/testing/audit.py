@@ -80,11 +80,20 @@ def _thread(read: Books, thread: ThreadRow) -> list[str]:
     newest = thread.seq if open_run is None else open_run.seq
     if newest != len(numbers):
         problems.append(f"its last number is {newest} of {len(numbers)}")
+    left = read.runs.get(thread.scene)
+    if thread.scene and (left is None or left.thread != thread.id or left.id == thread.run):
+        problems.append(f"what it has of its client should be with run {thread.scene}")
     started = sum(isinstance(update, RunStarted) for update in updates)
     over = sum(isinstance(update, RunEnded) for update in updates)
     if started != over + bool(thread.run):
         problems.append(f"{started} runs have started and {over} have ended, and the open one is {thread.run!r}")
     return problems
+
+
+def _same(one: Run, other: Run) -> bool:
+    """Equal in all that is stored. A set has no order, in which two equal ones may differ as they are encoded."""
+    ordered = [*one.tools] == [*other.tools] and [*one.calls] == [*other.calls]
+    return ordered and json.encode(one, order="deterministic") == json.encode(other, order="deterministic")
 
 
 def _row(row: RunRow, now: int | None, workers: Collection[str] | None) -> list[str]:
@@ -114,7 +123,7 @@ async def _run(store: Store, read: Books, row: RunRow) -> list[str]:
     except FarhandError as error:
         return [str(error)]
     run = slow.run
-    problems = [] if json.encode(quick.run) == json.encode(run) else ["its snapshot is not what its log leads to"]
+    problems = [] if _same(quick.run, run) else ["its snapshot is not what its log leads to"]
     status = run.status if row.state in ("waiting", "done", "failed", "cancelled", "limit", "stopped") else row.state
     if status != row.state:
         problems.append(f"it is {row.state} in its row and {run.status} in its log")

@@ -36,8 +36,16 @@ def worker_row(worker: str, expires: int = 10_000) -> WorkerRow:
 
 def start(run: RunRow, seq: int = 0, said: int = 0, **fields: Any) -> Write:
     """The first commit of a run; its thread is new unless it is at some number."""
-    numbers = {"seq": seq, "said": said, "created": run.created, "updated": run.updated}
-    thread = ThreadRow(id=run.thread, owner=run.principal, name="", run=run.id, **numbers)
+    thread = ThreadRow(
+        id=run.thread,
+        owner=run.principal,
+        name="",
+        run=run.id,
+        seq=seq,
+        said=said,
+        created=run.created,
+        updated=run.updated,
+    )
     return Write(run=run, was=None, begins=thread, log=log_row(run, run.version), **fields)
 
 

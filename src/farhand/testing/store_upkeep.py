@@ -159,7 +159,7 @@ class UpkeepSuite:
         await done(
             away,
             start(run, calls=[call_row("c1", run)], toolset=("h1", b"\xff"), memories=memories),
-            step(run, snapshot=b"snapshot", ends=True, state="done"),
+            step(run, snapshot=b"snapshot", ends=True, scene=True, state="done"),
             start(run_row("r2", "t2", created=1_001)),
         )
         await store.take_in([(table, dict(row)) async for table, row in away.export()])

@@ -146,6 +146,39 @@ class WriteSuite:
         assert (thread.run, thread.seq, thread.said, thread.updated) == ("", run.seq, run.said, run.updated)
         assert (thread.owner, thread.created) == ("ann", 1_000)
 
+    async def test_a_thread_names_its_last_run_as_long_as_that_has_left_something(self, store: Store) -> None:
+        """The end of a run that has left nothing takes the name away; what happens in between does not."""
+        first = await done(store, start(run_row()), step(run_row()))
+        thread = await store.thread("t1")
+        assert thread is not None
+        assert thread.scene == ""
+        first = await ended(store, first, scene=True)
+        thread = await store.thread("t1")
+        assert thread is not None
+        assert thread.scene == "r1"
+        second = run_row("r2", seq=first.seq + 3, said=first.said + 1)
+        begin = start(second, seq=first.seq, said=first.said)
+        assert begin.begins is not None
+        begins = structs.replace(begin.begins, scene=thread.scene)
+        await done(store, structs.replace(begin, begins=begins), step(second))
+        stored = await store.load("r2")
+        assert stored is not None
+        assert stored.thread.scene == "r1"
+        await ended(store, stored.run)
+        thread = await store.thread("t1")
+        assert thread is not None
+        assert thread.scene == ""
+
+    async def test_of_runs_that_end_at_once_each_thread_names_its_own(self, store: Store) -> None:
+        """Also where a store commits them together."""
+        runs = [run_row(f"r{number}", f"t{number}", state="done") for number in range(40)]
+        writes = [start(run, ends=True, scene=bool(number % 2)) for number, run in enumerate(runs)]
+        assert all(await asyncio.gather(*(store.write(write) for write in writes)))
+        for number in range(40):
+            thread = await store.thread(f"t{number}")
+            assert thread is not None
+            assert thread.scene == (f"r{number}" if number % 2 else "")
+
     async def test_a_run_can_be_given_back_without_events(self, store: Store) -> None:
         """Then the log stays as it is."""
         run = await done(store, start(run_row(holder="w1")))

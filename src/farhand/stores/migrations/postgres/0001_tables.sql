@@ -15,6 +15,7 @@ create table farhand.threads (
     run text not null,
     seq bigint not null,
     said bigint not null,
+    scene text not null,
     created bigint not null,
     updated bigint not null
 ) with (fillfactor = 85);
@@ -158,7 +159,7 @@ create index progress_run on farhand.progress (run);
 -- What a statement carries. Apart from the tables, so that a table may get a column under the feet of an older build.
 
 create type farhand.thread_1 as (
-    id text, owner text, name text, run text, seq bigint, said bigint, created bigint, updated bigint
+    id text, owner text, name text, run text, seq bigint, said bigint, scene text, created bigint, updated bigint
 );
 create type farhand.run_1 as (
     id text, thread text, agent text, principal text, key text, request text, state text, version bigint, epoch bigint,
@@ -191,6 +192,7 @@ create function farhand.write_1(
     begun farhand.run_1[],
     begins farhand.thread_1[],
     ended text[],
+    scenes text[],
     touched text[],
     entries farhand.log_1[],
     called farhand.call_1[],
@@ -265,7 +267,7 @@ begin
             updated = b.updated
         from unnest(begins) b where t.id = any(array[b.id]) and t.run = '' and t.seq = b.seq;
         get diagnostics known = row_count;
-        insert into farhand.threads (id, owner, name, run, seq, said, created, updated)
+        insert into farhand.threads (id, owner, name, run, seq, said, scene, created, updated)
         select b.* from unnest(begins) b
         where (select count(*) from farhand.threads t where t.id = b.id) = 0
         order by b.id;
@@ -275,7 +277,9 @@ begin
         end if;
     end if;
     if cardinality(ended) > 0 then
-        update farhand.threads t set run = '', seq = n.seq, said = n.said, updated = n.updated
+        update farhand.threads t set
+            run = '', seq = n.seq, said = n.said, scene = case when n.id = any(scenes) then n.id else '' end,
+            updated = n.updated
         from unnest(changed || begun) n where n.id = any(ended) and t.id = any(array[n.thread]);
     end if;
 

@@ -12,6 +12,7 @@ CREATE TABLE threads (
     run TEXT NOT NULL,
     seq INTEGER NOT NULL,
     said INTEGER NOT NULL,
+    scene TEXT NOT NULL,
     created INTEGER NOT NULL,
     updated INTEGER NOT NULL
 ) WITHOUT ROWID;
