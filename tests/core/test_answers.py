@@ -10,7 +10,7 @@ from farhand.core import answers
 from farhand.core.call import Outcome
 from farhand.core.definition import Approval, Place, SideEffect
 from farhand.core.errors import AnswerConflict, CallGone, InvalidAnswer, NotExpected, RefusedAnswer, UnknownCall
-from farhand.core.events import Answered, CallCancelled, Denied, Remember, RunCancelled, TimerKind
+from farhand.core.events import Answered, CallCancelled, Denied, Recovered, Remember, RunCancelled, TimerKind
 from farhand.core.failure import Failure
 from farhand.core.limits import Limits
 from farhand.core.turn import arguments_hash
@@ -385,3 +385,14 @@ def test_after_an_edit_the_record_names_what_was_decided_on() -> None:
     assert before is not None
     assert after is not None
     assert after.arguments_hash == arguments_hash('{"n":5}') != before.arguments_hash
+
+
+def test_a_decision_about_a_call_that_has_ended_is_gone_also_when_its_tool_is() -> None:
+    story, call = asking()
+    say(story, answers.cancel_call, call)
+    story.take(Recovered(story.at, ()))
+    for decide in (answers.approve, answers.deny):
+        with pytest.raises(CallGone):
+            say(story, decide, call)
+    with pytest.raises(CallGone):
+        say(story, answers.approve, call, arguments="{}")

@@ -215,12 +215,12 @@ def approve(
     if shown is not None and shown != _shown(call, call.approval):
         raise AnswerConflict(f"call {call_id!r} has other arguments than the ones that were approved")
     definition = run.definition_of(call)
-    assert definition is not None
-    if arguments is not None:
+    if arguments is not None and definition is not None:
         arguments = restored(definition, arguments, call)
     if call.approval.decision == "approved" and _same_yes(call, arguments, payload, remember):
         return None
     _expect_undecided(call, at)
+    assert definition is not None  # only a call that has ended outlives its tool
     if arguments is not None:
         failure = argument_failure(definition, arguments, run.limits.argument_bytes)
         if failure is not None:
