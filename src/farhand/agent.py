@@ -258,7 +258,7 @@ class Agent(Generic[Output]):
         """The event that begins a run, and the program's own tools that it brings along, those `in_groups` too."""
         brought, definitions, refused = self._brought(tools)
         offered = (*self._definitions, *definitions) if definitions else self._definitions
-        scene, offered = opening(self._scene, offered, client, given)
+        scene, offered = opening(self._scene, offered, client, given, self._admission)
         if in_groups:
             brought = _by_name([*brought.values(), *in_groups])
         started = Started(

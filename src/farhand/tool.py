@@ -26,6 +26,7 @@ from msgspec import DecodeError, Raw, json, structs
 from farhand.core.admission import OWNER
 from farhand.core.compiled import parameters_of
 from farhand.core.definition import (
+    FLOW,
     Absent,
     Approval,
     Definition,
@@ -87,6 +88,14 @@ class Settings(TypedDict, total=False):
     tags: Sequence[str]
     examples: Sequence[Any]
     """Arguments as they may look."""
+    lazy: bool
+    """The model is shown it only when it asks for it."""
+    reads_private: bool
+    """Its results may hold what is not for everybody."""
+    takes_untrusted: bool
+    """Its results may hold the words of strangers."""
+    sends_out: bool
+    """It may carry data to somebody else. A run that has done the other two asks a person before it does this."""
 
 
 class Tool(Generic[In, Out]):
@@ -342,6 +351,7 @@ def _definition(
         retries=settings.get("retries", 0),
         absent=None if absent is None else _one_of(Absent, "absent", absent),
         fallback=settings.get("fallback"),
+        **{label: bool(settings.get(label)) for label in FLOW},
     )
     try:
         definition = make_definition(
@@ -358,6 +368,7 @@ def _definition(
                 "deprecated": settings.get("deprecated"),
                 "tags": tuple(settings.get("tags", ())),
                 "examples": tuple(Raw(json.encode(example)) for example in settings.get("examples", ())),
+                "lazy": bool(settings.get("lazy")),
             }
         )
     except DecodeError as error:

@@ -121,6 +121,8 @@ def test_an_empty_list_is_a_list():
         ([{**wrapped(), "id": 1}], "/0/id", 'Unrecognized key: "id"'),
         ([tool(execute="rm")], "/0/execute", 'Unrecognized key: "execute"'),
         ([tool(effect="twice")], "/0/effect", 'Invalid option: expected one of "pure"|"idempotent"|"once"'),
+        ([tool(lazy=1)], "/0/lazy", "Invalid input: expected boolean, received number"),
+        ([tool(sendsOut="no")], "/0/sendsOut", "Invalid input: expected boolean, received string"),
         ([tool(effect=[])], "/0/effect", 'Invalid option: expected one of "pure"|"idempotent"|"once"'),
         ([tool(needsApproval="yes")], "/0/needsApproval", "Invalid input: expected boolean, received string"),
         ([tool(timeout=0)], "/0/timeout", "must be a number of seconds above 0, 2592000 at most"),
@@ -404,6 +406,10 @@ FULL = {
     "needsApproval": True,
     "effect": "pure",
     "output": {"type": "array"},
+    "lazy": True,
+    "readsPrivate": True,
+    "takesUntrusted": True,
+    "sendsOut": True,
 }
 
 

@@ -9,7 +9,8 @@ from msgspec import structs
 from farhand.core.admission import OUTSIDE
 from farhand.core.definition import InvalidToolDefinitions, Place
 from farhand.core.errors import UsageError
-from farhand.core.group import ToolGroup, function_name, register, validate_tool_groups
+from farhand.core.group import ToolGroup, dump_group, function_name, register, validate_tool_groups
+from farhand.core.skill import Document, Reference, Skill
 from tests.core.story import make_tool
 from tests.core.test_definition import IDE, NAME, tool
 
@@ -148,3 +149,74 @@ def test_a_tool_has_one_owner_and_a_clash_names_both():
 )
 def test_a_free_name_has_a_function_name(name, called):
     assert function_name(name) == called
+
+
+# Skills
+
+DOCUMENT = {"id": "terms", "description": "What holds", "content": "All of it."}
+SKILL = {
+    "name": "Complete Checkout",
+    "description": "When the cart is full.",
+    "note": "Be kind.",
+    "instructions": "Validate first.",
+    "tools": ["OpenFile", {"tool": "other", "group": "B"}],
+    "documents": [DOCUMENT, {"id": "more", "url": "https://shop.example"}],
+}
+
+
+def test_everything_a_skill_may_say_arrives():
+    (taken,) = validate_tool_groups([group(skills=[SKILL, {**SKILL, "name": "Bare", "tools": [], "documents": []}])])
+    first, second = taken.skills
+    assert first == Skill(
+        name="Complete Checkout",
+        description="When the cart is full.",
+        note="Be kind.",
+        instructions="Validate first.",
+        tools=(Reference("OpenFile"), Reference("other", "B")),
+        documents=(
+            Document(id="terms", description="What holds", content="All of it."),
+            Document(id="more", url="https://shop.example"),
+        ),
+    )
+    assert (second.tools, second.documents) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("skills", "path", "message"),
+    [
+        ({}, "", "Invalid input: expected array, received object"),
+        (["x"], "/0", "Invalid input: expected object, received string"),
+        ([{**SKILL, "system": "x"}], "/0/system", 'Unrecognized key: "system"'),
+        ([{**SKILL, "name": None}], "/0/name", "Skill name is required"),
+        ([{**SKILL, "name": 1}], "/0/name", "Invalid input: expected string, received number"),
+        (
+            [{**SKILL, "description": " "}],
+            "/0/description",
+            "Skill 'Complete Checkout' needs a description that tells the model when to activate it",
+        ),
+        ([{**SKILL, "tools": "OpenFile"}], "/0/tools", "Invalid input: expected array, received string"),
+        ([{**SKILL, "tools": [1]}], "/0/tools/0", "Invalid input: expected object, received number"),
+        ([{**SKILL, "tools": [{"group": "B"}]}], "/0/tools/0/tool", "Tool name is required"),
+        ([{**SKILL, "documents": [{"id": "a"}]}], "/0/documents/0/content", "Document must have either content or url"),
+        ([{**SKILL, "documents": [{"content": "a"}]}], "/0/documents/0/id", "Document id is required"),
+        (
+            [{**SKILL, "documents": [{"id": "a", "content": 1}]}],
+            "/0/documents/0/content",
+            "Invalid input: expected string, received number",
+        ),
+        (
+            [{**SKILL, "documents": [{"id": "a", "content": "x" * 51_201}]}],
+            "/0/documents/0/content",
+            "Too big: a document has 51200 bytes at most",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_skill_is_told_with_its_place(skills, path, message):
+    assert (f"/0/skills{path}", message) in problems(validate_tool_groups, [group(skills=skills)])
+
+
+def test_a_group_is_written_as_it_is_read():
+    given = [group(expansionNote="n", instructions="i", collapsed=False, skills=[SKILL]), group("B", tools=[tool("b")])]
+    groups = validate_tool_groups(given)
+    assert validate_tool_groups([dump_group(each) for each in groups]) == groups
+    assert dump_group(groups[1]) == given[1]

@@ -122,6 +122,10 @@ def test_the_limits_can_be_set():
     assert parse("[[1]]", max_depth=2) == [[1]]
     with pytest.raises(BadJson, match="deep"):
         parse("[[[1]]]", max_depth=2)
+    long = "[[" + "1," * (1 << 16) + "1],[1]]"
+    assert len(str(parse(long, max_depth=2))) > 1 << 16
+    with pytest.raises(BadJson):
+        parse(long, max_depth=1)
     with pytest.raises(BadJson, match="larger than 4 bytes"):
         parse("[1,2]", max_bytes=4)
 

@@ -28,6 +28,7 @@ from farhand.core.updates import (
     TurnStarted,
     Warned,
     current,
+    updates,
 )
 from tests.core.story import Story, make_tool
 
@@ -275,3 +276,10 @@ def test_a_late_watcher_is_told_that_a_run_waits_or_has_ended() -> None:
     assert current(story.run, 1) == []
     story.reply(text="done")
     assert isinstance(current(story.run, 1)[-1], RunEnded)
+
+
+def test_a_call_that_is_counted_anew_and_stays_where_it_is_is_no_news() -> None:
+    story = Story(make_tool("pick", place=Place.CLIENT))
+    (call,) = story.reply(("pick", {}))
+    other = structs.replace(story.run, calls={call: structs.replace(story.call(call), losses=1)})
+    assert updates(story.run, TimerFired(story.at, call, TimerKind.DEADLINE, 1), other, 7) == []

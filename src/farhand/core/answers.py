@@ -30,10 +30,10 @@ from farhand.core.events import (
 from farhand.core.failure import Failure
 from farhand.core.messages import decode_parts, plain_value
 from farhand.core.run import Run
-from farhand.core.scene import Scene
 from farhand.core.secrets import restored
 from farhand.core.strict_json import BadJson, parse
 from farhand.core.turn import argument_failure, arguments_hash
+from farhand.core.wishes import foreseen
 
 # Reading a member off its enum costs as much as calling a function on Python 3.11; the hot path reads these.
 _OK = Outcome.OK
@@ -66,15 +66,15 @@ def answer(
     if failure is not None:
         raise InvalidAnswer(failure.message, failure.problems)
     # What stands around a value is lost when the run is stored; a run must not change by that.
-    wish, refused = (None, "") if augmentation is None else _wish(run, augmentation)
+    wish, refused = (None, "") if augmentation is None else _wish(run, call_id, augmentation)
     return Answered(at, call_id, call.attempt, Raw(result.strip()), multipart, wish, refused)
 
 
-def _wish(run: Run, augmentation: bytes) -> tuple[Augmentation | None, str]:
+def _wish(run: Run, call_id: str, augmentation: bytes) -> tuple[Augmentation | None, str]:
     """What can be done of a wish as things are; or why it cannot."""
     try:
         wish = read_augmentation(augmentation)
-        augmented(run.scene or Scene(), run.tools, wish)
+        augmented(*foreseen(run, call_id), wish)
     except InvalidToolDefinitions as refusal:
         return None, str(refusal)
     return wish, ""

@@ -9,19 +9,18 @@ from typing import Any, cast
 from msgspec import UNSET, Raw, Struct, UnsetType, json, structs
 
 from farhand.core.admission import OUTSIDE, AdmissionLimits, text_problem
-from farhand.core.definition import Definition, InvalidToolDefinitions, skeleton
-from farhand.core.group import ToolGroup, register, validate_tool_groups
+from farhand.core.definition import Definition, InvalidToolDefinitions
+from farhand.core.group import ToolGroup, validate_tool_groups
 from farhand.core.merge_patch import merge_patch
-from farhand.core.problem import Problem, json_type, pointer
+from farhand.core.problem import Problem, first_of, json_type, pointer
+from farhand.core.registration import injected, is_clients, removed, too_much
 from farhand.core.scene import (
     CLIENT,
     Allowed,
     ContextItem,
-    Group,
     Scene,
     collapsed,
     expanded,
-    placed,
     with_context,
     with_hidden,
 )
@@ -30,6 +29,10 @@ from farhand.core.strict_json import BadJson, parse
 CONTEXT_ITEMS = 64
 STATE_BYTES = 65_536
 """Of a client's state, and of all context items together."""
+NAMES = 256
+"""In one list of a wish."""
+NAME = 256
+"""Characters of one of them."""
 
 
 class Augmentation(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -55,7 +58,7 @@ class AugmentationRefused(InvalidToolDefinitions):
     code = "augmentation_refused"
 
     def __init__(self, problems: Iterable[Problem]) -> None:
-        super().__init__(tuple(problems), what="augmentation")
+        super().__init__(first_of(problems), what="augmentation")
 
 
 _NAMES: Mapping[str, Allowed] = {
@@ -65,6 +68,13 @@ _NAMES: Mapping[str, Allowed] = {
     "hide": "hide",
     "show": "hide",
     "remove_context": "context",
+}
+_PATHS = {
+    "declared": "inject",
+    "add_context": "addContext",
+    "remove_context": "removeContext",
+    "update_state": "updateState",
+    "patch_state": "patchState",
 }
 _KNOWN = {"inject", *_NAMES, "add_context", "update_state", "patch_state"}
 
@@ -77,26 +87,7 @@ def read_augmentation(raw: bytes | str, limits: AdmissionLimits = OUTSIDE) -> Au
         raise AugmentationRefused([Problem("", f"is not JSON: {error.reason}", "json")]) from None
     if not isinstance(given, dict):
         raise AugmentationRefused([Problem("", f"Invalid input: expected object, received {json_type(given)}", "type")])
-    reader = _Reader(limits)
-    fields: dict[str, Any] = {}
-    slices = json.decode(raw, type=dict[str, Raw])
-    for key, value in cast("dict[str, object]", given).items():
-        name = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
-        path = pointer((key,))
-        if name not in _KNOWN:
-            reader.refuse(path, f'Unrecognized key: "{key[:64]}"', "keyword")
-        elif value is None and name != "update_state":
-            continue
-        elif name == "inject":
-            fields["declared"], fields["inject"] = reader.groups(path, slices[key], value)
-        elif name == "add_context":
-            fields[name] = reader.context(path, value)
-        elif name in _NAMES:
-            fields[name] = reader.names(path, value)
-        else:
-            fields[name] = slices[key]
-    if reader.problems:
-        raise AugmentationRefused(reader.problems)
+    fields = _Reader(limits).wish(json.decode(raw, type=dict[str, Raw]), cast("dict[str, object]", given))
     return Augmentation(**fields)
 
 
@@ -118,9 +109,10 @@ def augmented(scene: Scene, tools: Mapping[str, Definition], wish: Augmentation)
     declared = [group for group in scene.declared if group.name in wish.declared]
     if declared or wish.inject:
         scene, all_tools = injected(scene, all_tools, (*declared, *wish.inject))
-    if wish.remove:
-        scene, all_tools = _removed(scene, all_tools, wish.remove)
-    problems = list(_unknown(scene, all_tools, wish))
+        problems = list(too_much(scene, all_tools, OUTSIDE)) if wish.inject else []
+    if wish.remove and not problems:
+        scene, all_tools = _without(scene, all_tools, wish.remove)
+    problems += _unknown(scene, all_tools, wish)
     if problems:
         raise AugmentationRefused(problems)
     scene = collapsed(expanded(scene, wish.expand, CLIENT), wish.collapse)
@@ -136,53 +128,6 @@ def augmented(scene: Scene, tools: Mapping[str, Definition], wish: Augmentation)
     if problems:
         raise AugmentationRefused(problems)
     return scene, all_tools
-
-
-def injected(
-    scene: Scene, tools: dict[str, Definition], groups: Iterable[ToolGroup], *, replace: bool = False
-) -> tuple[Scene, dict[str, Definition]]:
-    """With more groups of the client. Raises InvalidToolDefinitions, and nothing has come in."""
-    groups = tuple(groups)
-    mine = [whole(group, scene, tools) for group in scene.groups if group.source == CLIENT]
-    own = {name for group in mine for name in (tool.name for tool in group.tools)}
-    registered = register(mine, groups, reserved=[name for name in tools if name not in own], replace=replace)
-    names = {group.name for group in groups}
-    gone = {tool for group in scene.groups if group.name in names for tool in group.tools}
-    kept = {name: each for name, each in tools.items() if name not in gone}
-    for group in groups:
-        kept.update((tool.name, tool) for tool in group.tools)
-    others = tuple(group for group in scene.groups if group.source != CLIENT)
-    clash = [group.name for group in others if skeleton(group.name) in {skeleton(name) for name in names}]
-    if clash:
-        problems = [Problem("", f"There is a group {name!r} of the server already", "duplicate") for name in clash]
-        raise InvalidToolDefinitions(tuple(problems), what="client tool groups")
-    theirs = tuple(each for each in scene.skills if each.source != CLIENT)
-    taken = {*kept, *(group.function for group in others), *(each.function for each in theirs)}
-    mine_placed, skills = placed(registered, (), CLIENT, taken, scene)
-    after = structs.replace(scene, groups=(*others, *mine_placed), skills=(*theirs, *skills))
-    problems = tuple(reference_problems(after, kept))
-    if problems:
-        raise InvalidToolDefinitions(problems, what="client tool groups")
-    return after, kept
-
-
-def reference_problems(scene: Scene, tools: Mapping[str, Definition]) -> Iterator[Problem]:
-    """What skills refer to and is not there, once all groups are."""
-    names: set[str] = set()
-    for each in scene.skills:
-        skill = each.skill
-        if skill.name in names:
-            yield Problem("", f"There are two skills {skill.name!r}", "duplicate")
-        names.add(skill.name)
-        for reference in skill.tools:
-            group = scene.group(reference.group) if reference.group else None
-            if reference.group and group is None:
-                message = f"Skill {skill.name!r} references group {reference.group!r} which is not registered"
-                yield Problem("", message, "reference")
-            elif reference.tool not in (tools if group is None else group.tools):
-                where = f" in group {reference.group!r}" if reference.group else ""
-                message = f"Skill {skill.name!r} references tool {reference.tool!r} which does not exist{where}"
-                yield Problem("", message, "reference")
 
 
 def size_problems(scene: Scene) -> Iterator[Problem]:
@@ -202,7 +147,11 @@ def _forbidden(scene: Scene, wish: Augmentation) -> Iterator[Problem]:
     for field, needed in wanted.items():
         given = getattr(wish, field)
         if given is not UNSET and given != () and needed not in allowed:
-            yield Problem(f"/{field}", "The owner of this agent does not allow this to come with a result", "policy")
+            yield Problem(
+                f"/{_PATHS.get(field, field)}",
+                "The owner of this agent does not allow this to come with a result",
+                "policy",
+            )
 
 
 def _foreign(scene: Scene, tools: Mapping[str, Definition], wish: Augmentation) -> Iterator[Problem]:
@@ -214,7 +163,7 @@ def _foreign(scene: Scene, tools: Mapping[str, Definition], wish: Augmentation) 
                 yield Problem(f"/{field}/{at}", f"Group {name!r} is not the client's", "owner")
     for field in ("hide", "show"):
         for at, name in enumerate(getattr(wish, field)):
-            if name in tools and tools[name].source != CLIENT:
+            if name in tools and not is_clients(tools, name):
                 yield Problem(f"/{field}/{at}", f"Tool {name!r} is not the client's", "owner")
     known = {group.name for group in scene.declared}
     for name in wish.declared:
@@ -233,7 +182,7 @@ def _unknown(scene: Scene, tools: Mapping[str, Definition], wish: Augmentation) 
                 yield Problem(f"/{field}/{at}", f"There is no tool {name!r}", "unknown")
 
 
-def _removed(scene: Scene, tools: dict[str, Definition], names: Iterable[str]) -> tuple[Scene, dict[str, Definition]]:
+def _without(scene: Scene, tools: dict[str, Definition], names: Iterable[str]) -> tuple[Scene, dict[str, Definition]]:
     problems = [
         Problem(f"/remove/{at}", f"There is no group {name!r}", "unknown")
         for at, name in enumerate(names)
@@ -241,32 +190,7 @@ def _removed(scene: Scene, tools: dict[str, Definition], names: Iterable[str]) -
     ]
     if problems:
         raise AugmentationRefused(problems)
-    scene = collapsed(scene, names)
-    gone = {tool for group in scene.groups if group.name in names for tool in group.tools}
-    after = structs.replace(
-        scene,
-        groups=tuple(group for group in scene.groups if group.name not in names),
-        skills=tuple(each for each in scene.skills if each.group not in names),
-        closed=tuple(name for name in scene.closed if name not in names),
-        hidden=tuple(name for name in scene.hidden if name not in gone),
-    )
-    problems = list(reference_problems(after, {name: each for name, each in tools.items() if name not in gone}))
-    if problems:
-        raise AugmentationRefused(problems)
-    return after, {name: each for name, each in tools.items() if name not in gone}
-
-
-def whole(group: Group, scene: Scene, tools: Mapping[str, Definition]) -> ToolGroup:
-    """A group with its definitions, as it was registered."""
-    return ToolGroup(
-        name=group.name,
-        tools=tuple(tools[name] for name in group.tools if name in tools),
-        description=group.description,
-        expansion_note=group.note or None,
-        instructions=group.instructions or None,
-        collapsed=group.collapsed,
-        skills=tuple(each.skill for each in scene.skills if each.group == group.name),
-    )
+    return removed(scene, tools, names)
 
 
 class _Reader:
@@ -279,6 +203,30 @@ class _Reader:
     def refuse(self, path: str, message: str, rule: str) -> None:
         self.problems.append(Problem(path, message, rule))
 
+    def wish(self, slices: Mapping[str, Raw], given: Mapping[str, object]) -> dict[str, Any]:
+        """All its parts, or AugmentationRefused."""
+        fields: dict[str, Any] = {}
+        for key, value in given.items():
+            name = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
+            if name not in _KNOWN:
+                self.refuse(pointer((key,)), f'Unrecognized key: "{key[:64]}"', "keyword")
+            elif name in fields:
+                self.refuse(pointer((key,)), "Is there in another spelling already", "duplicate")
+            elif value is not None or name == "update_state":
+                fields[name] = self._part(name, pointer((key,)), slices[key], value)
+        if self.problems:
+            raise AugmentationRefused(self.problems)
+        if "inject" in fields:
+            fields["declared"], fields["inject"] = fields["inject"]
+        return fields
+
+    def _part(self, name: str, path: str, raw: Raw, value: object) -> object:
+        if name == "inject":
+            return self.groups(path, raw, value)
+        if name == "add_context":
+            return self.context(path, value)
+        return self.names(path, value) if name in _NAMES else raw
+
     def groups(self, path: str, raw: Raw, value: object) -> tuple[tuple[str, ...], tuple[ToolGroup, ...]]:
         """Names of declared groups, and groups nobody has seen before."""
         if not isinstance(value, list):
@@ -287,9 +235,10 @@ class _Reader:
         items = cast("list[object]", value)
         slices = json.decode(raw, type=list[Raw])
         names = tuple(item for item in items if isinstance(item, str))
-        whole = [slices[at] for at, item in enumerate(items) if not isinstance(item, str)]
+        self._refuse_many(path, names)
+        given = [slices[at] for at, item in enumerate(items) if not isinstance(item, str)]
         try:
-            return names, validate_tool_groups(json.encode(whole), self.limits) if whole else ()
+            return names, validate_tool_groups(json.encode(given), self.limits) if given else ()
         except InvalidToolDefinitions as error:
             self.problems += [Problem(path + each.path, each.message, each.rule) for each in error.problems]
             return names, ()
@@ -298,7 +247,16 @@ class _Reader:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in cast("list[object]", value)):
             self.refuse(path, "Invalid input: expected array of strings", "type")
             return ()
-        return tuple(cast("list[str]", value))
+        names = tuple(cast("list[str]", value))
+        self._refuse_many(path, names)
+        return names
+
+    def _refuse_many(self, path: str, names: tuple[str, ...]) -> None:
+        """What is refused is written down, with these names in it."""
+        if len(names) > NAMES:
+            self.refuse(path, f"Too many: {NAMES} names at most", "names")
+        if any(len(name) > NAME for name in names):
+            self.refuse(path, f"Too big: a name has {NAME} characters at most", "names")
 
     def context(self, path: str, value: object) -> tuple[ContextItem, ...]:
         if not isinstance(value, list):
@@ -313,7 +271,7 @@ class _Reader:
             return None
         given = cast("dict[str, object]", value)
         before = len(self.problems)
-        for key in given.keys() - {"description", "value", "key"}:
+        for key in [key for key in given if key not in ("description", "value", "key")]:
             self.refuse(path + pointer((key,)), f'Unrecognized key: "{key[:64]}"', "keyword")
         description, key = given.get("description"), given.get("key") or ""
         for name, text in (("description", description), ("key", key)):

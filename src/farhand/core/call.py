@@ -188,6 +188,8 @@ class Call(Struct, frozen=True, gc=False, omit_defaults=True):
     """What its client wishes to be changed once the turn is over."""
     refused: str = ""
     """Why nothing of that was done."""
+    conflict: str = ""
+    """What of it undid something that another client's result had asked for in the same turn."""
 
     @property
     def open(self) -> bool:

@@ -1,9 +1,19 @@
 """Which kinds of data a run has brought together. Private data, strangers' words and a way out make a leak."""
 
+from collections.abc import Set
+
 from farhand.core.call import Call
-from farhand.core.definition import Definition
+from farhand.core.definition import Definition, Place
+from farhand.core.scene import OWNER
 
 PRIVATE, UNTRUSTED = "private", "untrusted"
+
+
+def source_of(definition: Definition) -> str:
+    """Whose word its results are; empty: the agent's own server's. Who writes a tool down may leave it to others."""
+    if definition.source != OWNER:
+        return definition.source
+    return "" if definition.place is Place.SERVER else str(definition.place)
 
 
 def touches(call: Call, definition: Definition) -> frozenset[str]:
@@ -14,6 +24,6 @@ def touches(call: Call, definition: Definition) -> frozenset[str]:
     return frozenset(found)
 
 
-def is_leak(touched: frozenset[str], call: Call, definition: Definition) -> bool:
+def is_leak(touched: Set[str], call: Call, definition: Definition) -> bool:
     """Whether this call could carry private data out because a stranger said so."""
     return definition.policy.sends_out and touched | touches(call, definition) >= {PRIVATE, UNTRUSTED}

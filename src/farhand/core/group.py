@@ -91,7 +91,7 @@ def validate_tool_groups(value: object, limits: AdmissionLimits = OUTSIDE) -> tu
         problems += reader.problems
         if group is not None and not reader.problems:
             groups.append(group)
-    problems += _totals(groups, limits)
+    problems += totals(groups, limits)
     if problems:
         raise _refusal(problems)
     return register((), groups)
@@ -106,18 +106,19 @@ def register(
     """
     before = {skeleton(group.name): group for group in known}
     new: dict[str, ToolGroup] = {}
+    given = tuple(given)
     problems: list[Problem] = []
     for at, group in enumerate(given):
         key = skeleton(group.name)
         there = new.get(key) or (None if replace else before.get(key))
         if there is not None:
             problems.append(Problem(f"/{at}/name", f"There is a group {there.name!r} already", "duplicate"))
-        new[key] = group
+        new.setdefault(key, group)
     owners = {skeleton(name): "the server" for name in reserved}
     for key, group in before.items():
         if key not in new:
             owners.update((skeleton(tool.name), f"group {group.name!r}") for tool in group.tools)
-    for at, group in enumerate(new.values()):
+    for at, group in enumerate(given):
         problems += _clashes(f"/{at}", group, owners)
     if problems:
         raise _refusal(problems)
@@ -149,7 +150,7 @@ def _rules(name: str, description: str, tools: int, *, collapsed: bool) -> Itera
         yield Problem("/description", message, "description")
 
 
-def _totals(groups: list[ToolGroup], limits: AdmissionLimits) -> Iterator[Problem]:
+def totals(groups: list[ToolGroup], limits: AdmissionLimits) -> Iterator[Problem]:
     """What one client may bring does not grow with the number of its groups."""
     if sum(len(group.tools) for group in groups) > limits.tools:
         yield Problem("", f"Too big: all groups together have more than {limits.tools} tools", "tools")

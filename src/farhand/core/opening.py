@@ -5,13 +5,17 @@ from contextlib import contextmanager
 
 from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
-from farhand.core.augmentation import injected, reference_problems, size_problems, whole
-from farhand.core.definition import Definition, InvalidToolDefinitions, below
+from farhand.core.admission import OUTSIDE, AdmissionLimits
+from farhand.core.augmentation import size_problems
+from farhand.core.definition import Definition, InvalidToolDefinitions, below, skeleton
 from farhand.core.group import ToolGroup, register
 from farhand.core.problem import Problem
+from farhand.core.registration import clients_groups, injected, is_clients, reference_problems, tidy, too_much
 from farhand.core.scene import (
     CLIENT,
     NO_STATE,
+    OWN_NAMES,
+    OWNER,
     ContextItem,
     Scene,
     Showing,
@@ -84,19 +88,23 @@ def owners_scene(
     """What the owner has set up, before any client; None: everything is open. Raises InvalidToolDefinitions."""
     known = {tool.name: tool for tool in tools}
     own = register((), groups)
-    placed_groups, placed_skills = placed(own, skills, "server", {*known}, Scene())
+    placed_groups, placed_skills = placed(own, skills, OWNER, {*known, *OWN_NAMES}, Scene())
     lazy = tuple(tool.name for tool in known.values() if tool.lazy)
     if not (placed_groups or placed_skills or lazy or showing != Showing()):
         return None
     scene = Scene(groups=placed_groups, skills=placed_skills, lazy=lazy, showing=showing)
-    problems = tuple(reference_problems(scene, known))
+    problems = (*reference_problems(scene, known), *_taken(scene, known))
     if problems:
         raise InvalidToolDefinitions(problems, what="groups of the agent")
     return scene
 
 
 def opening(
-    own: Scene | None, tools: tuple[Definition, ...], before: ClientState | None = None, bring: Bring = NOTHING
+    own: Scene | None,
+    tools: tuple[Definition, ...],
+    before: ClientState | None = None,
+    bring: Bring = NOTHING,
+    limits: AdmissionLimits = OUTSIDE,
 ) -> tuple[Scene | None, tuple[Definition, ...]]:
     """The scene and the tools of a run. Raises InvalidToolDefinitions with everything that is wrong."""
     lazy = tuple([tool.name for tool in tools if tool.lazy])
@@ -104,6 +112,7 @@ def opening(
         return None, tools
     scene = structs.replace(own or Scene(), lazy=lazy)
     known = {tool.name: tool for tool in tools}
+    problems = list(_taken(scene, known))
     if before is not None and not bring.reset:
         scene, known = _carried(scene, known, before)
     if bring.groups:
@@ -111,16 +120,16 @@ def opening(
             scene, known = injected(scene, known, bring.groups, replace=bring.replace)
     if bring.declared:
         with _at("/declared"):
+            injected(scene, known, bring.declared, replace=True)  # only to see whether that could be
             scene = structs.replace(scene, declared=register(scene.declared, bring.declared, replace=True))
-    problems = list(_problems(scene, known, bring))
+    problems += _problems(scene, known, bring)
+    problems += too_much(scene, known, limits)
     scene = with_context(with_hidden(expanded(scene, bring.expanded, CLIENT), bring.hidden), bring.context)
     if bring.state is not UNSET:
         scene = structs.replace(scene, state=bring.state)
     problems += [Problem(_SIZES[each.path], each.message, each.rule) for each in size_problems(scene)]
     if problems:
         raise InvalidToolDefinitions(tuple(problems), what="client state")
-    lazy = tuple([name for name, tool in known.items() if tool.lazy])
-    scene = structs.replace(scene, lazy=lazy)
     return (None if scene == Scene() else scene), tuple(known.values())
 
 
@@ -135,26 +144,49 @@ def _at(base: str) -> Generator[None]:
 def _carried(scene: Scene, tools: dict[str, Definition], before: ClientState) -> tuple[Scene, dict[str, Definition]]:
     """With what the thread has. A group whose names the agent has taken for itself meanwhile is left behind."""
     old = lasting(before.scene, scene.showing)
-    definitions = {tool.name: tool for tool in before.tools}
-    for group in old.groups:
-        if group.source == CLIENT and all(name in definitions for name in group.tools):
-            try:
-                scene, tools = injected(scene, tools, [whole(group, old, definitions)])
-            except InvalidToolDefinitions:
-                continue
-    names = {group.name for group in scene.groups}
-    skills = {each.skill.name for each in scene.skills}
-    return structs.replace(
+    scene, tools = _back(scene, tools, clients_groups(old, {tool.name: tool for tool in before.tools}))
+    scene = structs.replace(
         scene,
-        opened={name: by for name, by in old.opened.items() if name in names},
-        closed=tuple(name for name in old.closed if name in names),
-        active={name: by for name, by in old.active.items() if name in skills},
-        hidden=tuple(name for name in old.hidden if name in tools),
-        found=tuple(name for name in old.found if name in tools),
+        opened=old.opened,
+        closed=old.closed,
+        active=old.active,
+        hidden=old.hidden,
+        found=old.found,
         context=old.context,
         state=old.state,
         declared=old.declared,
-    ), tools
+    )
+    return tidy(scene, tools), tools
+
+
+def _back(scene: Scene, tools: dict[str, Definition], groups: list[ToolGroup]) -> tuple[Scene, dict[str, Definition]]:
+    """With all groups that can be there; if not all can, then the others without skills that would need them."""
+    try:
+        return injected(scene, tools, groups)
+    except InvalidToolDefinitions:
+        fitting: list[ToolGroup] = []
+        for group in groups:
+            try:
+                injected(scene, tools, [*fitting, structs.replace(group, skills=())])
+            except InvalidToolDefinitions:
+                continue
+            fitting.append(structs.replace(group, skills=()))
+        names = {group.name for group in fitting}
+        whole = [group for group in groups if group.name in names]
+    try:
+        return injected(scene, tools, whole)
+    except InvalidToolDefinitions:
+        return injected(scene, tools, fitting)
+
+
+def _taken(scene: Scene, tools: Mapping[str, Definition]) -> Iterable[Problem]:
+    """Tools with the name of something else that the model can call."""
+    functions = {group.function for group in scene.groups} | {each.function for each in scene.skills}
+    taken = {skeleton(name) for name in functions | OWN_NAMES}
+    for name in tools:
+        if skeleton(name) in taken:
+            message = f"Tool {name!r} is named like what opens a group or a skill, or finds tools"
+            yield Problem("", message, "duplicate")
 
 
 def _problems(scene: Scene, tools: Mapping[str, Definition], bring: Bring) -> Iterable[Problem]:
@@ -164,5 +196,5 @@ def _problems(scene: Scene, tools: Mapping[str, Definition], bring: Bring) -> It
     for at, name in enumerate(bring.hidden):
         if name not in tools:
             yield Problem(f"/hidden/{at}", f"There is no tool {name!r}", "unknown")
-        elif tools[name].source != CLIENT:
+        elif not is_clients(tools, name):
             yield Problem(f"/hidden/{at}", f"Tool {name!r} is not the client's", "owner")

@@ -14,10 +14,14 @@ from farhand.core.skill import Skill
 
 MODEL, CLIENT, START = "model", "client", "start"
 """By whom something was opened."""
+OWNER = "owner"
+"""Whose groups and skills are those that no client has brought."""
 NO_STATE = Raw(b"null")
 DISCOVERY = "__lazy__tool__discovery__"
 SEARCH = "search_tools"
 READ = "read_skill_document"
+OWN_NAMES = frozenset((DISCOVERY, SEARCH, READ))
+"""What a model calls to see more; no tool can have these names while there is something to be seen."""
 
 Allowed = Literal["expand", "hide", "context", "state", "declared", "inject", "remove"]
 CAREFUL: frozenset[Allowed] = frozenset[Allowed](("expand", "hide", "context", "state", "declared"))
@@ -31,13 +35,13 @@ class Showing(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """How the tools of an agent are shown to its model, and what clients may change. The owner's settings."""
 
     collapse_client_tools: bool = True
-    """False: the groups of clients are always open."""
+    """False: the groups of clients begin open, whatever they say."""
     client_tools_instructions: str = ""
     """The owner's words about tools of clients, for the model; told while there are any in groups."""
     lasting: Literal["run", "thread"] = "run"
     """How long what the model has opened stays open. What a client opens stays until it closes it."""
     search_above: int = 40
-    """From so many hidden tools on the model can search them."""
+    """With more tools than this out of sight the model can search them."""
     found_at_once: int = 8
     """Tools that one search finds."""
     lazy_detail: Literal["none", "first-sentence", "full"] = "none"
@@ -128,16 +132,17 @@ class Scene(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def expanded(scene: Scene, names: Iterable[str], by: str) -> Scene:
-    """With these groups open."""
+    """With these groups open. What a client has closed and the model opens is closed again when that ends."""
     names = tuple(names)
     opened = {**scene.opened, **dict.fromkeys(names, by)}
-    return structs.replace(scene, opened=opened, closed=tuple(name for name in scene.closed if name not in names))
+    closed = tuple(name for name in scene.closed if name not in names) if by == CLIENT else scene.closed
+    return structs.replace(scene, opened=opened, closed=closed)
 
 
 def collapsed(scene: Scene, names: Iterable[str]) -> Scene:
     """With these groups closed; their instructions end, and so do their skills."""
     names = frozenset(names)
-    starts_open = [group.name for group in scene.groups if group.name in names and not group.collapsed]
+    starts_open = [group.name for group in scene.groups if group.name in names and _starts_open(scene, group)]
     theirs = {placed.skill.name for placed in scene.skills if placed.group in names}
     tools = {tool for group in scene.groups if group.name in names for tool in group.tools}
     return structs.replace(
@@ -218,9 +223,10 @@ def _free(name: str, kind: str, taken: set[str]) -> str:
 
 def opened_at_start(scene: Scene) -> Mapping[str, str]:
     """The groups that are open although nobody has opened them."""
-    always = not scene.showing.collapse_client_tools
     return {
-        group.name: START
-        for group in scene.groups
-        if group.name not in scene.closed and (not group.collapsed or (always and group.source == CLIENT))
+        group.name: START for group in scene.groups if group.name not in scene.closed and _starts_open(scene, group)
     }
+
+
+def _starts_open(scene: Scene, group: Group) -> bool:
+    return not group.collapsed or (group.source == CLIENT and not scene.showing.collapse_client_tools)

@@ -3,14 +3,13 @@
 The words of clients are kept apart from those of the agent's owner: they are data, and never become instructions.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Raw, Struct, json
 
 from farhand.core.definition import Definition, Place, make_definition
-from farhand.core.scene import CLIENT, DISCOVERY, READ, SEARCH, Group, Placed, Scene, opened_at_start
+from farhand.core.scene import CLIENT, DISCOVERY, OWNER, READ, SEARCH, Group, Placed, Scene, opened_at_start
 
 NAMED = 10
 """Of the tools of a group, as long as it is closed."""
@@ -47,7 +46,7 @@ class Shown(Struct, frozen=True):
     """Tools that could be shown."""
 
 
-_kept: OrderedDict[tuple[int, int], tuple[Mapping[str, Definition], Scene, Shown]] = OrderedDict()
+_kept: dict[tuple[int, int], tuple[Mapping[str, Definition], Scene, Shown]] = {}
 
 
 def shown(tools: Mapping[str, Definition], scene: Scene) -> Shown:
@@ -58,17 +57,19 @@ def shown(tools: Mapping[str, Definition], scene: Scene) -> Shown:
         return known[2]
     made = _shown(tools, scene)
     _kept[key] = (tools, scene, made)
-    while len(_kept) > _KEPT:
-        try:
-            _kept.popitem(last=False)
-        except KeyError:  # another thread took the last one
-            break
+    for oldest in list(_kept)[:-_KEPT]:
+        _kept.pop(oldest, None)  # another thread may have been faster
     return made
 
 
 def open_groups(scene: Scene) -> Mapping[str, str]:
     """The groups whose tools are shown, with by whom they were opened."""
     return {**opened_at_start(scene), **scene.opened}
+
+
+def has_foreign_words(scene: Scene) -> bool:
+    """Whether the model is told anything that a client has said of itself."""
+    return bool(scene.context) or bool(_foreign(scene, *_holding(scene)))
 
 
 def is_shown(scene: Scene, tool: str) -> bool:
@@ -90,10 +91,9 @@ def _shown(tools: Mapping[str, Definition], scene: Scene) -> Shown:
         told[DISCOVERY] = _discovery(waiting, scene.showing.lazy_detail)
     if len(away) > scene.showing.search_above:
         told[SEARCH] = _switch(SEARCH, f"Find tools among {len(away)} that are not shown to you.", _QUERY)
-    active = [placed for placed in scene.skills if placed.skill.name in scene.active]
+    groups, active = _holding(scene)
     if any(placed.skill.documents for placed in active):
         told[READ] = _switch(READ, "Read a document of a skill that is active.", _DOCUMENT)
-    groups = [group for group in scene.groups if group.name in opened]
     owners = "\n\n".join(_owners(scene, groups, active))
     return Shown(tuple(told.values()), owners, _foreign(scene, groups, active), len(away))
 
@@ -124,6 +124,13 @@ def _entrances(tools: Mapping[str, Definition], scene: Scene, opened: Mapping[st
             yield _switch(placed.function, placed.skill.description, _NOTHING, placed.source)
 
 
+def _holding(scene: Scene) -> tuple[list[Group], list[Placed]]:
+    """The groups and the skills whose instructions hold."""
+    opened = open_groups(scene)
+    groups = [group for group in scene.groups if group.name in opened]
+    return groups, [placed for placed in scene.skills if placed.skill.name in scene.active]
+
+
 def _of_skills(scene: Scene) -> set[str]:
     active = [placed for placed in scene.skills if placed.skill.name in scene.active]
     return {reference.tool for placed in active for reference in placed.skill.tools}
@@ -148,7 +155,7 @@ def _named(definition: Definition, detail: str) -> str:
     return f"{definition.name} ({said})"
 
 
-def _switch(name: str, description: str, parameters: Raw, source: str = "server") -> Definition:
+def _switch(name: str, description: str, parameters: Raw, source: str = OWNER) -> Definition:
     return make_definition(name=name, description=description, parameters=parameters, place=Place.SERVER, source=source)
 
 

@@ -3,7 +3,7 @@
 They are calls like all others, with one outcome each; it is there at once.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from msgspec import Raw, Struct, json
@@ -13,6 +13,7 @@ from farhand.core.failure import Failure
 from farhand.core.scene import (
     DISCOVERY,
     MODEL,
+    OWNER,
     READ,
     SEARCH,
     Group,
@@ -24,6 +25,11 @@ from farhand.core.scene import (
 )
 from farhand.core.search import Entry, ToolIndex
 from farhand.core.shown import is_shown, open_groups
+from farhand.core.skill import Skill
+from farhand.core.strict_json import BadJson, parse
+
+MISSING = 16
+"""Names that are not there: so many are answered one by one."""
 
 
 class Switched(Struct, frozen=True, gc=False):
@@ -32,16 +38,15 @@ class Switched(Struct, frozen=True, gc=False):
     scene: Scene
     result: Raw = Raw(b"null")
     failure: Failure | None = None
-    source: str = "server"
+    source: str = OWNER
     """Whose words the result has."""
 
 
 def tool_meant(scene: Scene, tools: Mapping[str, Definition], name: str) -> str:
-    """The tool of that name; a model may also write `Group.Tool`."""
+    """The tool of that name; a model may also write `Group.Tool`, with the group's own name or its function's."""
     if name not in tools and "." in name:
-        group, _, tool = name.rpartition(".")
-        there = scene.group(group)
-        if there is not None and tool in there.tools:
+        written, _, tool = name.rpartition(".")
+        if any(written in (group.name, group.function) and tool in group.tools for group in scene.groups):
             return tool
     return name
 
@@ -53,7 +58,7 @@ def switched(scene: Scene, tools: Mapping[str, Definition], name: str, arguments
             return _expand(scene, group, tools)
     for placed in scene.skills:
         if placed.function == name:
-            return _activate(scene, placed)
+            return _activate(scene, placed, tools)
     answer = _ANSWERS.get(name)
     return None if answer is None else answer(scene, tools, arguments)
 
@@ -77,42 +82,48 @@ def expansion_text(group: Group, names: list[str]) -> str:
     return f"{text}\n\n{group.note}" if group.note else text
 
 
-def activation_text(placed: Placed) -> str:
+def activation_text(skill: Skill, names: list[str]) -> str:
     """What the model is told when it takes a skill up."""
-    skill = placed.skill
     text = f"{skill.name} skill activated."
-    if skill.tools:
-        text += f" Available functions: {', '.join(reference.tool for reference in skill.tools)}"
+    if names:
+        text += f" Available functions: {', '.join(names)}"
     documents = "\n".join(f"- {each.id}: {each.description}".rstrip(": ") for each in skill.documents)
     parts = [text, skill.note or "", f"Documents, for {READ}:\n{documents}" if documents else ""]
     return "\n\n".join(part for part in parts if part)
 
 
 def _expand(scene: Scene, group: Group, tools: Mapping[str, Definition]) -> Switched:
-    names = [name for name in group.tools if name in tools and name not in scene.hidden]
+    names = _there(scene, tools, group.tools)
     after = scene if group.name in open_groups(scene) else expanded(scene, [group.name], MODEL)
     return Switched(after, _said(expansion_text(group, names)), source=group.source)
 
 
-def _activate(scene: Scene, placed: Placed) -> Switched:
+def _activate(scene: Scene, placed: Placed, tools: Mapping[str, Definition]) -> Switched:
     after = scene
     if placed.group and placed.group not in open_groups(scene):
         after = expanded(after, [placed.group], MODEL)
     if placed.skill.name not in scene.active:
         after = activated(after, placed.skill.name, MODEL)
-    return Switched(after, _said(activation_text(placed)), source=placed.source)
+    names = _there(scene, tools, dict.fromkeys(reference.tool for reference in placed.skill.tools))
+    return Switched(after, _said(activation_text(placed.skill, names)), source=placed.source)
+
+
+def _there(scene: Scene, tools: Mapping[str, Definition], names: Iterable[str]) -> list[str]:
+    return [name for name in names if name in tools and name not in scene.hidden]
 
 
 def _discover(scene: Scene, tools: Mapping[str, Definition], arguments: str) -> Switched:
     names = _field(arguments, "toolNames", list)
     if names is None or not all(isinstance(name, str) for name in names):
         return Switched(scene, failure=Failure("invalid_arguments", "toolNames must be a list of names."))
-    there = [name for name in dict.fromkeys(names) if name in scene.lazy and name in tools and name not in scene.hidden]
-    missing = [name for name in names if name not in there]
+    lazy = dict.fromkeys(_there(scene, tools, scene.lazy))
+    wanted = dict.fromkeys(names)
+    there = [name for name in wanted if name in lazy]
+    missing = [name for name in wanted if name not in lazy]
     told: dict[str, Any] = {"tools": [_described(tools[name]) for name in there]}
     if missing:
-        left = [name for name in scene.lazy if name not in scene.found and name not in there]
-        told["errors"] = [f"Unknown tool: '{name[:64]}'. Available tools: {left}" for name in missing]
+        left = [name for name in lazy if name not in scene.found and name not in wanted]
+        told["errors"] = [f"Unknown tool: '{name[:64]}'. Available tools: {left}" for name in missing[:MISSING]]
     return Switched(with_found(scene, there), Raw(json.encode(told)))
 
 
@@ -144,11 +155,12 @@ def _read(scene: Scene, _: Mapping[str, Definition], arguments: str) -> Switched
 def _index(scene: Scene, tools: Mapping[str, Definition]) -> ToolIndex:
     """Over all tools. What is known of each is kept by the index itself; the last one is often asked again."""
     global _newest
-    if _newest[0] is not tools or _newest[1] != scene.groups:
+    known, groups, index = _newest
+    if known is not tools or groups != scene.groups:
         extra = {name: (group.name, group.description) for group in scene.groups for name in group.tools}
         index = ToolIndex([Entry.of(each, *extra.get(name, ())) for name, each in tools.items()])
         _newest = tools, scene.groups, index
-    return _newest[2]
+    return index
 
 
 _newest: tuple[Mapping[str, Definition], tuple[Group, ...], ToolIndex] = ({}, (), ToolIndex(()))
@@ -161,8 +173,8 @@ def _described(definition: Definition) -> dict[str, Any]:
 
 def _field(arguments: str, name: str, kind: type) -> Any:
     try:
-        given = json.decode(arguments)
-    except ValueError:
+        given = parse(arguments, max_bytes=4 * len(arguments))
+    except BadJson:
         return None
     value = cast("dict[str, Any]", given).get(name) if isinstance(given, dict) else None
     return value if isinstance(value, kind) else None

@@ -12,12 +12,13 @@ from farhand.core.effects import AskApproval, AskModel, Dispatch, JudgeApproval,
 from farhand.core.events import Memory, TimerKind
 from farhand.core.failure import Failure
 from farhand.core.final import output_failure, repair_request
-from farhand.core.flow import is_leak, touches
+from farhand.core.flow import UNTRUSTED, is_leak, source_of, touches
 from farhand.core.limits import Limits
 from farhand.core.messages import CallRequest
 from farhand.core.pieces import Usage
 from farhand.core.run import Ending, Phase, Run
 from farhand.core.schema import argument_problems
+from farhand.core.shown import has_foreign_words
 from farhand.core.strict_json import BadJson, parse
 from farhand.core.wishes import grant, switch, uncover
 from farhand.core.work import Work
@@ -32,7 +33,6 @@ _DONE = Ending.DONE
 _DEADLINE = TimerKind.DEADLINE
 _COMPLETE = Change.COMPLETE
 _DISPATCH = Change.DISPATCH
-_OWN = ("owner", "server")
 
 
 def arguments_hash(arguments: str) -> str:
@@ -78,10 +78,8 @@ def admit(work: Work, asked: CallRequest, position: int) -> None:
         return
     assert definition is not None
     state = state_after(call, _COMPLETE)
-    source = "" if definition.source in _OWN else definition.source
-    route(
-        work, structs.replace(call, state=state, pin=definition.pin, place=definition.place, source=source), definition
-    )
+    source, place = source_of(definition), definition.place
+    route(work, structs.replace(call, state=state, pin=definition.pin, place=place, source=source), definition)
 
 
 def route(work: Work, call: Call, definition: Definition) -> None:
@@ -104,13 +102,14 @@ def route(work: Work, call: Call, definition: Definition) -> None:
 def flows_out(work: Work, call: Call, definition: Definition) -> bool:
     """Whether the call must not simply be made, because of what the model has been told; then it was seen to."""
     run = work.run
-    if run.limits.flow == "off" or not is_leak(frozenset(run.touched), call, definition):
+    words = {UNTRUSTED} if work.scene is not None and has_foreign_words(work.scene) else set[str]()
+    if run.limits.flow == "off" or not is_leak(words.union(run.touched), call, definition):
         return False
     if run.limits.flow == "refuse":
         work.settle(call, Outcome.DENIED, reasons.would_leak(call.tool))
         return True
     remembered = recall(run.memory, call)
-    if remembered is not None and remembered.arguments_hash:
+    if remembered is not None and (remembered.arguments_hash or not remembered.allow):
         return follow_memory(work, call)  # what was decided about the tool was not about this
     ask_approval(work, call, definition, "flow")
     return True

@@ -345,11 +345,7 @@ def updates(before: Run | None, event: Event, after: Run, seq: int) -> list[Upda
     at = event.at
     if before is None:
         assert isinstance(event, Started)
-        started: list[Update] = [RunStarted(seq + 1, at, after.id, after.thread)]
-        for text in event.refused:
-            started.append(Warned(seq + 1 + len(started), at, "tool_refused", text))
-        started.append(TurnStarted(seq + 1 + len(started), at, after.turn, not after.final))
-        return started
+        return _started(event, after, seq)
     out: list[Update] = []
     if type(event) is Replied:
         calls = len(event.calls)
@@ -368,6 +364,16 @@ def updates(before: Run | None, event: Event, after: Run, seq: int) -> list[Upda
     return out
 
 
+def _started(event: Started, run: Run, seq: int) -> list[Update]:
+    out: list[Update] = [RunStarted(seq + 1, event.at, run.id, run.thread)]
+    if run.scene is not None:
+        out.append(scene_changed(run.scene, event.at, seq + 2))
+    for text in event.refused:
+        out.append(Warned(seq + 1 + len(out), event.at, "tool_refused", text))
+    out.append(TurnStarted(seq + 1 + len(out), event.at, run.turn, not run.final))
+    return out
+
+
 def current(run: Run, seq: int) -> list[Update]:
     """Where a run stands, for a watcher who comes later: its open calls, and that it waits or has ended."""
     out: list[Update] = []
@@ -382,6 +388,8 @@ def current(run: Run, seq: int) -> list[Update]:
                 out.append(CallUnattended(seq, run.updated, call.id, call.attempt, call.grace))
         else:
             out.append(_call_ready(call, run.updated, seq))
+    if run.scene is not None:
+        out.append(scene_changed(run.scene, run.updated, seq))
     if run.ending is not None:
         out.append(_run_ended(run, run.updated, seq))
     elif run.waiting:
@@ -461,6 +469,8 @@ def _changed_call(out: list[Update], run: Run, old: Call, new: Call, at: int, se
         out.append(_call_ended(new, at, seq + len(out) + 1))
     if new.refused and not old.refused:
         out.append(Warned(seq + len(out) + 1, at, "augmentation_refused", new.refused, new.id))
+    if new.conflict and not old.conflict:
+        out.append(Warned(seq + len(out) + 1, at, "augmentation_conflict", new.conflict, new.id))
 
 
 def _changed_holder(out: list[Update], run: Run, old: Call, new: Call, at: int, seq: int) -> None:
