@@ -258,8 +258,9 @@ class Agent(Generic[Output]):
         """The event that begins a run, and the program's own tools that it brings along, those `in_groups` too."""
         brought, definitions, refused = self._brought(tools)
         offered = (*self._definitions, *definitions) if definitions else self._definitions
-        scene, offered = opening(self._scene, offered, client, given, self._admission)
-        if in_groups:
+        scene = None
+        if definitions or given is not NOTHING or client is not None or self._scene is not None:
+            scene, offered = opening(self._scene, offered, client, given, self._admission)
             brought = _by_name([*brought.values(), *in_groups])
         started = Started(
             at=at,

@@ -237,15 +237,14 @@ def settle(
     state = _ENDS[call.state].get(outcome)
     if state is None:
         raise IllegalChange(f"call {call.id!r} cannot end {outcome} while {call.state}")
+    if call.not_before or call.grace is not None or call.judging:
+        call = structs.replace(call, not_before=0, grace=None, judging=False)
     return structs.replace(
         call,
         state=state,
         outcome=outcome,
         settled=at,
         deadline=None,
-        not_before=0,
-        grace=None,
-        judging=False,
         failure=failure,
         result=result,
         multipart=multipart,

@@ -5,7 +5,7 @@ the same table as all others. Text is kept in pieces and joined once.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from msgspec import structs
 
@@ -67,7 +67,8 @@ class Draft:
         """When the first of the text came."""
         self._reasoning: list[ReasoningDelta] = []
         self._reasoning_length = 0
-        self._calls: dict[int, Call] = {}
+        self._calls: dict[int, tuple[str, str, str]] = {}
+        """Of each call its id, the model's own id for it, and its tool."""
         self._streamed: dict[int, int] = {}
         self._requests: dict[int, CallRequest] = {}
         self._usage = _NO_USAGE
@@ -94,13 +95,19 @@ class Draft:
     def abandon(self, at: int) -> list[Update]:
         """The reply came to nothing: every call that was named has its end, for those who watched it."""
         failure = Failure("reply_lost", "The model's reply broke off, so this call was never made.")
-        named = [move(call, Change.STREAM) if self._streamed[index] else call for index, call in self._calls.items()]
+        named = [self._named(index, at) for index in self._calls]
         ended = [settle(call, Outcome.CANCELLED, at, failure) for call in named]
         self._calls = {}
         return [
             CallEnded(self._seq, at, call.id, call.tool, call.state, Outcome.CANCELLED, call.result, failure, 0)
             for call in ended
         ]
+
+    def _named(self, index: int, at: int) -> Call:
+        """A call as far as it has come."""
+        call_id, label, tool = self._calls[index]
+        call = Call(call_id, label, tool, self._turn, created=at)
+        return move(call, Change.STREAM) if self._streamed[index] else call
 
     def _check(self, text: str) -> None:
         """Half a character could not be written down."""
@@ -114,18 +121,25 @@ class Draft:
         length = len(text)
         self._room -= length
         if self._room < 0:
-            raise ModelBroke("the reply is longer than a reply may be")
+            self._overflow()
         return length
 
+    def _overflow(self) -> NoReturn:
+        raise ModelBroke("the reply is longer than a reply may be")
+
     def _add_text(self, piece: TextDelta, at: int, _: str) -> Update:
-        if not piece.text.isascii():
-            self._check(piece.text)
-        offset = self._text_length
+        text = piece.text
+        if not text.isascii():
+            self._check(text)
+        offset, length = self._text_length, len(text)
         if not offset:
             self.text_at = at
-        self._text.append(piece.text)
-        self._text_length = offset + self._count(piece.text)
-        return TextStreamed(self._seq, at, self._turn, offset, piece.text)
+        self._text.append(text)
+        self._text_length = offset + length
+        self._room -= length
+        if self._room < 0:
+            self._overflow()
+        return TextStreamed(self._seq, at, self._turn, offset, text)
 
     def _add_reasoning(self, piece: ReasoningDelta, at: int, _: str) -> Update:
         if not (piece.text.isascii() and piece.opaque.isascii()):
@@ -144,54 +158,60 @@ class Draft:
         self._usage += piece
 
     def _start(self, piece: ToolStart, at: int, call_id: str) -> Update:
-        if piece.index in self._calls:
-            raise ModelBroke(f"two calls have index {piece.index}")
-        if not (piece.name.isascii() and piece.label.isascii()):
-            self._check(piece.name + piece.label)
-        self._count(f"{piece.name}{piece.label} ")  # a call without any name takes room as well
-        self._calls[piece.index] = Call(call_id, piece.label, piece.name, self._turn, created=at)
-        self._streamed[piece.index] = 0
-        if has_secrets(self._tools.get(piece.name) or self._tools.get(piece.name.rpartition(".")[2])):
-            self._hidden |= {piece.index}
-        return CallNamed(self._seq, at, call_id, piece.name, self._turn)
+        index, name, label = piece.index, piece.name, piece.label
+        if index in self._calls:
+            raise ModelBroke(f"two calls have index {index}")
+        if not (name.isascii() and label.isascii()):
+            self._check(name + label)
+        self._room -= len(name) + len(label) + 1  # a call without any name takes room as well
+        if self._room < 0:
+            self._overflow()
+        self._calls[index] = call_id, label, name
+        self._streamed[index] = 0
+        if has_secrets(self._tools.get(name) or ("." in name and self._tools.get(name.rpartition(".")[2])) or None):
+            self._hidden |= {index}
+        return CallNamed(self._seq, at, call_id, name, self._turn)
 
     def _end(self, piece: ToolEnd, at: int, _: str) -> Update | None:
         """Arguments that came in one piece pass through `input-streaming` as well."""
-        call = self._running(piece.index)
-        if not piece.arguments.isascii():
-            self._check(piece.arguments)
-        self._requests[piece.index] = CallRequest(call.id, call.label, call.tool, piece.arguments)
-        streamed = self._streamed[piece.index]
-        if streamed or not piece.arguments:
-            self._count(piece.arguments[streamed:])
-            return None
-        return self._more(call, piece.index, piece.arguments, at)
+        index, arguments = piece.index, piece.arguments
+        call = self._calls.get(index)
+        if call is None or index in self._requests:
+            raise ModelBroke(f"no call with index {index} is open")
+        call_id, label, tool = call
+        if not arguments.isascii():
+            self._check(arguments)
+        self._requests[index] = CallRequest(call_id, label, tool, arguments)
+        streamed = self._streamed[index]
+        if streamed or not arguments:
+            self._room -= max(0, len(arguments) - streamed)
+            return None if self._room >= 0 else self._overflow()
+        return self._more(call_id, index, arguments, at)
 
     def _stream(self, piece: ToolArgsDelta, at: int, _: str) -> Update | None:
-        return self._more(self._running(piece.index), piece.index, piece.text, at)
+        index = piece.index
+        call = self._calls.get(index)
+        if call is None or index in self._requests:
+            raise ModelBroke(f"no call with index {index} is open")
+        return self._more(call[0], index, piece.text, at)
 
-    def _more(self, call: Call, index: int, text: str, at: int) -> Update | None:
+    def _more(self, call_id: str, index: int, text: str, at: int) -> Update | None:
         if not text.isascii():
             self._check(text)
-        offset = self._streamed[index]
-        self._streamed[index] = offset + self._count(text)
-        if self._hidden and index in self._hidden:
-            return None
-        return CallStreamed(self._seq, at, call.id, offset, text)
+        offset, length = self._streamed[index], len(text)
+        self._streamed[index] = offset + length
+        self._room -= length
+        if self._room < 0:
+            self._overflow()
+        return None if index in self._hidden else CallStreamed(self._seq, at, call_id, offset, text)
 
     def _close(self, piece: Done, _at: int, _: str) -> None:
         if type(piece.finish) is not Finish:
             raise ModelBroke(f"{piece.finish!r} is no reason to finish")
         if len(self._requests) < len(self._calls):
-            unfinished = [call.tool for index, call in self._calls.items() if index not in self._requests]
+            unfinished = [tool for index, (_, _, tool) in self._calls.items() if index not in self._requests]
             raise ModelBroke(f"the calls of {', '.join(unfinished)} were never ended")
         self._finish = piece.finish
-
-    def _running(self, index: int) -> Call:
-        call = self._calls.get(index)
-        if call is None or index in self._requests:
-            raise ModelBroke(f"no call with index {index} is open")
-        return call
 
     def _thoughts(self) -> tuple[Reasoning, ...]:
         """Reasoning joined up to each opaque part, which closes its block."""

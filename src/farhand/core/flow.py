@@ -16,14 +16,12 @@ def source_of(definition: Definition) -> str:
     return "" if definition.place is Place.SERVER else str(definition.place)
 
 
-def touches(call: Call, definition: Definition) -> frozenset[str]:
+def touches(call: Call, definition: Definition) -> tuple[str, ...]:
     """What the model is told with the result of a call. Whatever comes from elsewhere is somebody else's word."""
-    found = {PRIVATE} if definition.policy.reads_private else set[str]()
-    if definition.policy.takes_untrusted or call.source:
-        found.add(UNTRUSTED)
-    return frozenset(found)
+    untrusted = (UNTRUSTED,) if call.source or definition.policy.takes_untrusted else ()
+    return (PRIVATE, *untrusted) if definition.policy.reads_private else untrusted
 
 
 def is_leak(touched: Set[str], call: Call, definition: Definition) -> bool:
     """Whether this call could carry private data out because a stranger said so."""
-    return definition.policy.sends_out and touched | touches(call, definition) >= {PRIVATE, UNTRUSTED}
+    return definition.policy.sends_out and {*touched, *touches(call, definition)} >= {PRIVATE, UNTRUSTED}

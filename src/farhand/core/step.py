@@ -56,6 +56,7 @@ from farhand.core.messages import AssistantMessage, CallRequest
 from farhand.core.pieces import Usage
 from farhand.core.presence import client_absent, client_came, grace_over, is_free, recover, released
 from farhand.core.run import Ending, Phase, Run
+from farhand.core.scene import Scene
 from farhand.core.secrets import preview, result_preview, with_previews
 from farhand.core.switches import tool_meant
 from farhand.core.timers import timers_of
@@ -110,7 +111,7 @@ def step(run: Run | None, event: Event) -> tuple[Run, tuple[Effect, ...]]:
         raise IllegalChange(f"{type(event).__name__} is not taken while the run is {run.phase}")
     work = Work(run, event.at)
     handler(work, event)
-    return work.done()
+    return structs.replace(run, **work.fields), tuple(work.effects)
 
 
 def replay(events: Iterable[Event]) -> Run:
@@ -153,12 +154,14 @@ def _replied(work: Work, event: Replied) -> None:
     work.fields["finish"] = event.finish
     if event.usage != _NO_USAGE:
         work.fields["usage"] = work.run.usage + event.usage
-    calls = with_previews(work.run.tools, _meant(work.run, event.calls)) if event.calls else ()
+    calls = event.calls if work.run.scene is None else _meant(work.run, work.run.scene, event.calls)
+    if calls:
+        calls = with_previews(work.run.tools, calls)
     work.say(AssistantMessage(event.text, event.reasoning, calls))
     if not calls:
         finish(work, event.text)
         return
-    ids = tuple([call.id for call in event.calls])
+    ids = tuple([call.id for call in calls])
     if len(set(ids)) != len(ids) or not work.calls.keys().isdisjoint(ids):
         raise IllegalChange("a call id was used before")
     work.order = work.fields["order"] = ids
@@ -169,11 +172,9 @@ def _replied(work: Work, event: Replied) -> None:
     advance(work)
 
 
-def _meant(run: Run, calls: tuple[CallRequest, ...]) -> tuple[CallRequest, ...]:
+def _meant(run: Run, scene: Scene, calls: tuple[CallRequest, ...]) -> tuple[CallRequest, ...]:
     """The calls, each with the name of its tool, however the model has written it."""
-    if run.scene is None:
-        return calls
-    return tuple([structs.replace(call, tool=tool_meant(run.scene, run.tools, call.tool)) for call in calls])
+    return tuple([structs.replace(call, tool=tool_meant(scene, run.tools, call.tool)) for call in calls])
 
 
 def _model_failed(work: Work, event: ModelFailed) -> None:

@@ -5,7 +5,7 @@ from hashlib import sha256
 from msgspec import DecodeError, json, structs
 
 from farhand.core import reasons
-from farhand.core.call import ApprovalRecord, Call, CallState, Change, Outcome, move, state_after
+from farhand.core.call import TABLE, ApprovalRecord, Call, CallState, Change, Outcome, move, state_after
 from farhand.core.compiled import parameters_of
 from farhand.core.definition import Approval, Definition, Place, SideEffect
 from farhand.core.effects import AskApproval, AskModel, Dispatch, JudgeApproval, JudgeStop, SetTimer
@@ -17,6 +17,7 @@ from farhand.core.limits import Limits
 from farhand.core.messages import CallRequest
 from farhand.core.pieces import Usage
 from farhand.core.run import Ending, Phase, Run
+from farhand.core.scene import OWNER
 from farhand.core.schema import argument_problems
 from farhand.core.shown import has_foreign_words
 from farhand.core.strict_json import BadJson, parse
@@ -31,7 +32,7 @@ _NEVER = Approval.NEVER
 _ASKING = Phase.ASKING
 _DONE = Ending.DONE
 _DEADLINE = TimerKind.DEADLINE
-_COMPLETE = Change.COMPLETE
+_ADMITTED = TABLE[CallState.AWAITING_INPUT][Change.COMPLETE]
 _DISPATCH = Change.DISPATCH
 
 
@@ -54,9 +55,6 @@ def admit(work: Work, asked: CallRequest, position: int) -> None:
     """Take one call of a reply in: settled as invalid, waiting for a decision, or ready."""
     run = work.run
     arguments = asked.arguments if asked.arguments.strip() else "{}"
-    call = Call(
-        asked.id, asked.label, asked.tool, run.turn, arguments=arguments, created=work.at, preview=asked.preview
-    )
     definition = run.tools.get(asked.tool)
     failure: Failure | None
     if run.final:
@@ -65,21 +63,38 @@ def admit(work: Work, asked: CallRequest, position: int) -> None:
         failure = reasons.too_many_calls(run.limits.calls_per_turn)
     elif run.limits.max_calls is not None and len(work.calls) >= run.limits.max_calls:
         failure = reasons.no_tools_now(asked.tool)
-    elif run.scene is not None and definition is None and switch(work, call):
+    elif run.scene is not None and definition is None and switch(work, _asked(run, asked, arguments, work.at)):
         return
-    elif run.scene is not None and definition is not None and (failure := uncover(work, call)):
+    elif run.scene is not None and definition is not None and (failure := uncover(work, asked.tool)):
         pass
     elif definition is None:
         failure = reasons.unknown_tool(asked.tool)
     else:
         failure = argument_failure(definition, arguments, run.limits.argument_bytes)
     if failure is not None:
-        work.settle(call, Outcome.INVALID, failure)
+        work.settle(_asked(run, asked, arguments, work.at), Outcome.INVALID, failure)
         return
     assert definition is not None
-    state = state_after(call, _COMPLETE)
-    source, place = source_of(definition), definition.place
-    route(work, structs.replace(call, state=state, pin=definition.pin, place=place, source=source), definition)
+    place = definition.place
+    call = Call(
+        asked.id,
+        asked.label,
+        asked.tool,
+        run.turn,
+        _ADMITTED,
+        arguments,
+        pin=definition.pin,
+        place=place,
+        created=work.at,
+        preview=asked.preview,
+        source="" if place is _SERVER and definition.source == OWNER else source_of(definition),
+    )
+    route(work, call, definition)
+
+
+def _asked(run: Run, asked: CallRequest, arguments: str, at: int) -> Call:
+    """A call as the model wrote it, before anything is decided about it."""
+    return Call(asked.id, asked.label, asked.tool, run.turn, arguments=arguments, created=at, preview=asked.preview)
 
 
 def route(work: Work, call: Call, definition: Definition) -> None:
@@ -118,9 +133,9 @@ def flows_out(work: Work, call: Call, definition: Definition) -> bool:
 def touch(work: Work, call: Call, definition: Definition) -> None:
     """Note what the model is going to be told."""
     known = work.fields.get("touched", work.run.touched)
-    more = touches(call, definition).difference(known)
-    if more:
-        work.fields["touched"] = (*known, *sorted(more))
+    for kind in touches(call, definition):
+        if kind not in known:
+            known = work.fields["touched"] = (*known, kind)
 
 
 def follow_memory(work: Work, call: Call) -> bool:
@@ -178,6 +193,11 @@ def advance(work: Work) -> None:
 
 
 def _dispatch_ready(work: Work, unsettled: list[Call]) -> None:
+    if len(unsettled) == 1 and unsettled[0].approval is None:  # nothing stands in its way, be it what it may
+        [call] = unsettled
+        if call.ready and call.not_before <= work.at:
+            dispatch(work, call)
+        return
     limits = work.run.limits
     running = sum([call.state is _EXECUTING and call.place is not _CLIENT for call in unsettled])
     gated = limits.gate == "turn" and any(call.undecided for call in unsettled)
@@ -211,21 +231,18 @@ def is_as_approved(call: Call) -> bool:
 
 def dispatch(work: Work, call: Call) -> None:
     """Hand the call to its place. The effect is performed only after this is committed."""
-    definition = work.run.definition_of(call)
-    assert definition is not None
-    seconds = seconds_to_run(work.run, definition)
+    run = work.run
+    definition = run.tools.get(call.tool)
+    if definition is None or definition.pin != call.pin:
+        definition = run.pinned[call.pin]
+    seconds = definition.policy.timeout
+    if seconds is None:
+        seconds = run.limits.server_timeout if definition.place is _SERVER else run.limits.client_timeout
     deadline = None if seconds is None else work.at + round(seconds * 1000)
     attempt = call.attempt + 1
-    call = structs.replace(
-        call,
-        state=state_after(call, _DISPATCH),
-        attempt=attempt,
-        deadline=deadline,
-        not_before=0,
-        grace=None,
-        held_by="",
-        dies=False,
-    )
+    if attempt > 1:
+        call = structs.replace(call, not_before=0, grace=None, held_by="", dies=False)
+    call = structs.replace(call, state=state_after(call, _DISPATCH), attempt=attempt, deadline=deadline)
     work.put(call)
     if call.source or definition.policy.reads_private or definition.policy.takes_untrusted:
         touch(work, call, definition)
@@ -267,8 +284,14 @@ def next_turn(work: Work) -> None:
         work.end(Ending.LIMIT, limit=limit)
         return
     turn = run.turn + 1
-    work.tell_news()
-    work.fields |= {"phase": _ASKING, "turn": turn, "final": bool(limit), "limit": limit}
+    fields = work.fields
+    if run.news or "news" in fields:
+        work.tell_news()
+    fields["phase"] = _ASKING
+    fields["turn"] = turn
+    if limit:
+        fields["final"] = True
+        fields["limit"] = limit
     work.effects.append(AskModel(turn, tools=not limit))
 
 

@@ -453,6 +453,18 @@ def _new_call(out: list[Update], run: Run, call: Call, at: int, seq: int) -> Non
 
 
 def _changed_call(out: list[Update], run: Run, old: Call, new: Call, at: int, seq: int) -> None:
+    if new.outcome is None or new.approval is not old.approval:  # otherwise nothing has changed but that it ended
+        _changed_course(out, run, old, new, at, seq)
+    if new.outcome is not None and old.outcome is None:
+        out.append(_call_ended(new, at, seq + len(out) + 1))
+    if new.refused and not old.refused:
+        out.append(Warned(seq + len(out) + 1, at, "augmentation_refused", new.refused, new.id))
+    if new.conflict and not old.conflict:
+        out.append(Warned(seq + len(out) + 1, at, "augmentation_conflict", new.conflict, new.id))
+
+
+def _changed_course(out: list[Update], run: Run, old: Call, new: Call, at: int, seq: int) -> None:
+    """What a call went through on the way to its end."""
     approval = new.approval
     if approval is not None and old.approval is None:
         out.append(_call_waiting(new, at, seq + len(out) + 1))
@@ -465,12 +477,6 @@ def _changed_call(out: list[Update], run: Run, old: Call, new: Call, at: int, se
         out.append(_call_executing(run, new, at, seq + len(out) + 1))
     if new.state is _EXECUTING:
         _changed_holder(out, run, old, new, at, seq)
-    if new.outcome is not None and old.outcome is None:
-        out.append(_call_ended(new, at, seq + len(out) + 1))
-    if new.refused and not old.refused:
-        out.append(Warned(seq + len(out) + 1, at, "augmentation_refused", new.refused, new.id))
-    if new.conflict and not old.conflict:
-        out.append(Warned(seq + len(out) + 1, at, "augmentation_conflict", new.conflict, new.id))
 
 
 def _changed_holder(out: list[Update], run: Run, old: Call, new: Call, at: int, seq: int) -> None:

@@ -35,11 +35,11 @@ def switch(work: Work, call: Call) -> bool:
     return True
 
 
-def uncover(work: Work, call: Call) -> Failure | None:
+def uncover(work: Work, tool: str) -> Failure | None:
     """Open the group of a tool that was called although the model was not shown it; or why it is not called."""
     scene = work.scene
     assert scene is not None
-    after, failure = uncovered(scene, call.tool)
+    after, failure = uncovered(scene, tool)
     if after is not scene:
         work.fields["scene"] = after
     return failure

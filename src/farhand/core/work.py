@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from msgspec import structs
-
 from farhand.core import reasons
 from farhand.core.call import Call, CallState, Outcome, settle
 from farhand.core.effects import Effect, Withdraw
@@ -20,7 +18,7 @@ _DENIED = Outcome.DENIED
 
 
 class Work:
-    """Collects the changes of one event; `done()` makes the one new run of them."""
+    """Collects the changes of one event; `step` makes the one new run of them."""
 
     __slots__ = ("at", "calls", "effects", "fields", "order", "run", "told")
 
@@ -32,10 +30,6 @@ class Work:
         self.effects: list[Effect] = []
         self.fields: dict[str, Any] = {"updated": at, "events": run.events + 1}
         self.told = run.phase is not _CALLING
-
-    def done(self) -> tuple[Run, tuple[Effect, ...]]:
-        """The run after the event, and what it asks for."""
-        return structs.replace(self.run, **self.fields), tuple(self.effects)
 
     def call(self, call_id: str, attempt: int | None = None) -> Call:
         """An open call of the current turn; with `attempt`, only if that is the attempt under way."""
@@ -72,7 +66,8 @@ class Work:
     def tell_outcomes(self) -> None:
         """Tell the model how each call of the turn ended, in call order."""
         self.told = True
-        self.say(*[outcome_message(self.calls[call_id]) for call_id in self.order])
+        told = [outcome_message(call) for call in map(self.calls.__getitem__, self.order)]
+        self.fields["messages"] = (*self.fields.get("messages", self.run.messages), *told)
 
     def tell_news(self) -> None:
         """Tell the model how work in the background has ended."""
@@ -114,11 +109,11 @@ def outcome_message(call: Call) -> ToolMessage:
         call.outcome,
         call.result,
         call.multipart,
-        failure=call.failure,
-        note=note,
-        preview=call.result_preview,
-        note_preview=note_preview,
-        source=call.source,
+        call.failure,
+        note,
+        call.result_preview,
+        note_preview,
+        call.source,
     )
 
 

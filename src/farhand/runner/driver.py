@@ -44,7 +44,7 @@ from farhand.runner.clock import Clock
 from farhand.runner.decision import Decisions
 from farhand.runner.observer import Onlookers
 from farhand.runner.scope import Scope, Stopped
-from farhand.runner.timers import Timers, overdue
+from farhand.runner.timers import Timers, is_due, overdue
 from farhand.runner.watchers import Watcher, Watchers
 from farhand.tool import Tool
 
@@ -52,9 +52,11 @@ logger = logging.getLogger("farhand.runner")
 
 Key: TypeAlias = tuple[str, int]
 """What is under way is named by its call and attempt; the model's reply by its turn."""
-Perform: TypeAlias = Callable[["Driver", Effect], Coroutine[Any, Any, None]]
+Perform: TypeAlias = Mapping[type, Callable[["Driver", Any], Coroutine[Any, Any, None]]]
+"""The work that an effect asks for, by its type."""
 
 _CLIENT = Place.CLIENT
+_SERVER = Place.SERVER
 
 DECIDING = 0
 JUDGING = -1
@@ -156,7 +158,8 @@ class Driver:
         """Takes every change to where it lasts. Nobody is told of it and nothing is done for it before `release`."""
         self._asked: deque[Effect] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._timers = Timers(means.clock)
+        self._timers: Timers | None = None
+        """There once somebody waits."""
         self._news: asyncio.Future[None] | None = None
         self._busy = False
         self._followers: list[Future[None]] = []
@@ -201,7 +204,11 @@ class Driver:
 
     def finish(self, event: Event) -> None:
         """Take the event that a piece of work ends with: step, and keep what came of it."""
-        before, after, told, effects = self._step(event)
+        before = self.state
+        after, effects = step(before, event)
+        told = updates(before, event, after, self.seq)
+        self.state = after
+        self.seq += len(told)
         if self._keep is None:
             self.log.append(event)
             self._release(before, event, after, told, effects)
@@ -217,7 +224,11 @@ class Driver:
 
     def accept(self, event: Event) -> Change:
         """Take an event that somebody else has kept already."""
-        before, after, told, effects = self._step(event)
+        before = self.state
+        after, effects = step(before, event)
+        told = updates(before, event, after, self.seq)
+        self.state = after
+        self.seq += len(told)
         self._release(before, event, after, told, effects)
         return Change(before, event, after, told, effects)
 
@@ -225,40 +236,47 @@ class Driver:
         """Forget the changes that came to nothing: the run is as it was kept."""
         self.state, self.seq, self.unkept = state, seq, 0
 
-    def _step(self, event: Event) -> tuple[Run, Run, list[Update], tuple[Effect, ...]]:
-        before = self.state
-        after, effects = step(before, event)
-        told = updates(before, event, after, self.seq)
-        self.state = after
-        self.seq += len(told)
-        return before, after, told, effects
-
     def _release(
         self, before: Run | None, event: Event, after: Run, told: Sequence[Update], effects: tuple[Effect, ...]
     ) -> None:
         if self.means.onlookers is not None:
             self.means.onlookers.changed(self.means.agent, before, event, after)
         for effect in effects:
-            self._take(effect)
+            # What most effects are, and without a call: on this path, that costs more than the rest of it.
+            if type(effect) is AskModel or (type(effect) is Dispatch and after.calls[effect.call_id].place is _SERVER):
+                self._asked.append(effect)
+            elif type(effect) is not SetTimer or self._timers is not None:
+                self._take(effect)
         if before is not None and after.calls is not before.calls:
             self._let_go(told)
         if after.ending is not None and self.scopes:
-            for key in list(self.scopes):
-                self._stop(key)
+            self._stop_all()
+        if self._hushed or (told and type(told[-1]) is RunWaiting):
+            told = self._hush(told, after)
+        if told:
+            self.watchers.tell(told, not self._busy)
+        if self._news is not None:
+            self._wake()
+
+    def _hush(self, told: Sequence[Update], after: Run) -> Sequence[Update]:
+        """That the run waits is not told as long as somebody in this process may still answer."""
         if told and type(told[-1]) is RunWaiting:
-            self._hushed = bool(self._asked)  # somebody in this process may still answer
-            told = told[:-1] if self._hushed else told
-        elif self._hushed and not after.waiting:
-            self._hushed = False  # it was answered here
-        self.tell(told)
+            self._hushed = bool(self._asked)
+            return told[:-1] if self._hushed else told
+        self._hushed = self._hushed and after.waiting
+        return told
 
     def tell(self, told: Sequence[Update]) -> None:
         """Pass updates on, and let whoever waits for news look."""
         if told:
             self.watchers.tell(told, not self._busy)
-        news = self._news
-        if news is not None and not news.done():
-            news.set_result(None)
+        self._wake()
+
+    def tell_live(self, update: Update) -> None:
+        """Pass on a piece of the reply that is under way."""
+        self.watchers.tell((update,), False)
+        if self._news is not None:
+            self._wake()
 
     def tell_progress(self, key: Key, name: str, value: Any) -> None:
         """Pass on what a tool says of its progress, from whatever thread it says so; too late is too late."""
@@ -285,12 +303,11 @@ class Driver:
     def _take(self, effect: Effect) -> None:
         """Do at once what takes no time, and line up the rest."""
         # Not `match`: each class that a value is not of takes it several times as long as looking at the type.
-        if type(effect) is AskModel:
-            self._asked.append(effect)
-        elif type(effect) is Dispatch:
+        if type(effect) is Dispatch:
             self._hand_out(effect)
         elif type(effect) is SetTimer:
-            self._timers.set(effect)
+            if self._timers is not None:
+                self._timers.set(effect)
         elif type(effect) is AskApproval:
             if self.means.on_approval is not None:  # otherwise somebody says `approve` or `deny`
                 self._asked.append(effect)
@@ -324,26 +341,31 @@ class Driver:
         if key in self.scopes:
             self.scopes[key].stop()
 
+    def _stop_all(self) -> None:
+        for key in list(self.scopes):
+            self._stop(key)
+
     def _let_go(self, told: Sequence[Update]) -> None:
         """Stop whatever still works on calls that have their outcome, and asks about calls that are decided."""
         for update in told:
             if type(update) is CallApproved:
                 self._stop((update.call_id, DECIDING))
             elif type(update) is CallEnded:
-                self._timers.drop(update.call_id)
+                if self._timers is not None:
+                    self._timers.drop(update.call_id)
                 if self.scopes:
                     for key in [key for key in self.scopes if key[0] == update.call_id]:
                         self._stop(key)
 
     def _fire(self, timer: SetTimer) -> None:
-        self._timers.take(timer)
+        if self._timers is not None:
+            self._timers.take(timer)
         self.commit(TimerFired(max(self.means.clock.now(), timer.due), timer.call_id, timer.kind, timer.attempt))
 
     def let_go(self) -> None:
         """Stop everything; the run goes on elsewhere."""
         self._error = LetGo()
-        for key in list(self.scopes):
-            self._stop(key)
+        self._stop_all()
         self._wake()
 
     def works_on(self, run: Run) -> bool:
@@ -352,9 +374,15 @@ class Driver:
 
     def fire_overdue(self) -> None:
         """Let every timer fire whose time has come; a paused run has none that would do so by itself."""
-        if self.state.order:
-            for timer in overdue(lambda: self.state, self.means.clock.now()):
+        now = self.means.clock.now() if self.state.order else 0
+        if now and is_due(self.state, now):
+            for timer in overdue(lambda: self.state, now):
                 self._fire(timer)
+
+    def _arm(self) -> None:
+        """From now on timers fire by themselves."""
+        if self._timers is None:
+            self._timers = Timers(self.means.clock, self._fire, self.state)
 
     # Driving
 
@@ -447,7 +475,7 @@ class Driver:
             await asyncio.wrap_future(ended)
 
     def _rest(self) -> None:
-        self._timers.rest()
+        self._timers = None if self._timers is None else self._timers.rest()
         del self._context  # it may hold whatever the caller holds
         self._error = None
         self._busy = False
@@ -494,7 +522,7 @@ class Driver:
         """Do the first stretch of what an effect asks for; the scope of the rest, if it has to wait."""
         scope, waits = Scope(), False
         try:
-            waits = scope.begin(self._do(self, effect))
+            waits = scope.begin(self._do[type(effect)](self, effect))
         finally:
             if not waits and self.contexts:
                 self.contexts.pop(_key_of(effect), None)
@@ -503,7 +531,7 @@ class Driver:
     async def _see_through(self, scope: Scope, key: Key) -> None:
         """Work really waits: from now on it can be stopped, and timers fire by themselves."""
         self.scopes[key] = scope
-        self._timers.arm(self._fire, self.state)
+        self._arm()
         if not self._is_wanted(key):  # it was called off by its own doing, before it waited
             scope.stop()
         try:
@@ -536,7 +564,9 @@ class Driver:
         self._wake()
 
     def _wake(self) -> None:
-        self.tell(())
+        """Whoever waits for news looks."""
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
 
     def _expect_news(self) -> asyncio.Future[None]:
         if self._news is None or self._news.done():
@@ -544,7 +574,7 @@ class Driver:
         return self._news
 
     async def _wait_for_news(self) -> None:
-        self._timers.arm(self._fire, self.state)
+        self._arm()
         await self._expect_news()
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Coroutine
 from typing import Any
 
-from farhand.core.effects import AskModel, Dispatch, Effect
+from farhand.core.effects import AskModel, Dispatch
 from farhand.runner.activity import Asking, Running
 from farhand.runner.driver import Driver, Perform
 from farhand.runner.observer import Onlookers
@@ -13,14 +13,13 @@ from farhand.runner.perform import ask_model, is_asking, is_executing, perform, 
 def observed(onlookers: Onlookers) -> Perform:
     """The work that an effect asks for, begun and ended before their eyes."""
 
-    def start(driver: Driver, effect: Effect) -> Coroutine[Any, Any, None]:
-        if type(effect) is AskModel and is_asking(driver, effect):
-            return _asking(onlookers, driver, effect)
-        if type(effect) is Dispatch and is_executing(driver, effect):
-            return _running(onlookers, driver, effect)
-        return perform(driver, effect)
+    def ask(driver: Driver, effect: AskModel) -> Coroutine[Any, Any, None]:
+        return _asking(onlookers, driver, effect) if is_asking(driver, effect) else ask_model(driver, effect)
 
-    return start
+    def run(driver: Driver, effect: Dispatch) -> Coroutine[Any, Any, None]:
+        return _running(onlookers, driver, effect) if is_executing(driver, effect) else run_call(driver, effect)
+
+    return {**perform, AskModel: ask, Dispatch: run}
 
 
 async def _asking(onlookers: Onlookers, driver: Driver, effect: AskModel) -> None:

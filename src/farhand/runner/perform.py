@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from msgspec import Raw, json
@@ -13,7 +13,7 @@ from farhand.core.call import Call as Record
 from farhand.core.call import CallState
 from farhand.core.definition import Place
 from farhand.core.draft import Draft
-from farhand.core.effects import AskApproval, AskModel, Dispatch, Effect, JudgeApproval, JudgeStop
+from farhand.core.effects import AskApproval, AskModel, Dispatch, JudgeApproval, JudgeStop
 from farhand.core.errors import InvalidAnswer, ModelError, ToolError
 from farhand.core.events import Answered, ApprovalJudged, Faulted, ModelFailed, Replied, StopJudged
 from farhand.core.failure import Failure
@@ -28,7 +28,7 @@ from farhand.places.running import CallContext
 from farhand.places.values import dump, dump_result
 from farhand.runner.activity import Asking, Running
 from farhand.runner.decision import decision
-from farhand.runner.driver import JUDGING, Driver, Key
+from farhand.runner.driver import JUDGING, Driver, Key, Perform
 
 logger = logging.getLogger("farhand.runner")
 
@@ -44,23 +44,23 @@ PIECES = 128
 
 async def ask_model(driver: Driver, effect: AskModel, seen: Asking | None = None) -> None:
     """Have the model reply; `seen` is told what came of it."""
-    if not is_asking(driver, effect):
-        return  # the run was called off before anybody got to it
+    run = driver.state
+    if run.phase is not _ASKING or run.turn != effect.turn:
+        return  # it was called off before anybody got to it
     clock = driver.means.clock
     now = clock.now
-    run = driver.state
     draft = Draft(effect.turn, driver.seq, run.limits.reply_characters, run.tools)
     stream: AsyncIterator[Piece] | None = None
     left = PIECES
     asked = at = now()
-    feed, tell = draft.feed, driver.tell
+    feed, tell = draft.feed, driver.tell_live
     try:
-        stream = driver.means.model.stream(request_of(driver.state, tools=effect.tools))
+        stream = driver.means.model.stream(request_of(run, tools=effect.tools))
         async for piece in stream:
             at = now()
             update = feed(piece, at, clock.new_id() if type(piece) is ToolStart else "")
             if update is not None:
-                tell((update,))
+                tell(update)
             left -= 1
             if not left:
                 left = PIECES
@@ -75,7 +75,7 @@ async def ask_model(driver: Driver, effect: AskModel, seen: Asking | None = None
     if seen is not None:
         seen.event = event
         seen.first_text = None if draft.text_at is None else (draft.text_at - asked) / 1000
-    if is_asking(driver, effect):
+    if driver.state is run or is_asking(driver, effect):
         driver.finish(event)
 
 
@@ -251,15 +251,11 @@ async def _judge_stop(driver: Driver, _effect: JudgeStop) -> None:
         driver.finish(StopJudged(driver.means.clock.now(), stop))
 
 
-_WORK: dict[type, Callable[[Driver, Any], Coroutine[Any, Any, None]]] = {
+perform: Perform = {
     AskModel: ask_model,
     Dispatch: run_call,
     AskApproval: _ask_approval,
     JudgeApproval: _judge_approval,
     JudgeStop: _judge_stop,
 }
-
-
-def perform(driver: Driver, effect: Effect) -> Coroutine[Any, Any, None]:
-    """The work that an effect asks for."""
-    return _WORK[type(effect)](driver, effect)
+"""The work that an effect asks for."""

@@ -1,4 +1,4 @@
-"""The timers of one run, armed only while somebody drives it and really waits; until then its calls say when.
+"""The timers of one run, while somebody drives it and really waits; until then its calls say when.
 
 Most calls have ended before anybody waits, so that to note each timer beforehand would be wasted.
 """
@@ -16,43 +16,33 @@ Fire: TypeAlias = Callable[[SetTimer], None]
 
 
 class Timers:
-    """At most one timer of a kind for each call.
-
-    Who is to be told is known only while armed: a run that holds itself in a circle would wait for the collector.
-    """
+    """At most one timer of a kind for each call, as long as somebody drives the run and really waits."""
 
     __slots__ = ("_armed", "_clock", "_fire")
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, fire: Fire, run: Run) -> None:
         self._clock = clock
-        self._fire: Fire | None = None
+        self._fire = fire
         self._armed: dict[str, dict[TimerKind, Timer]] = {}
+        for call in run.open_calls:
+            for timer in timers_of(call):
+                self.set(timer)
 
     def set(self, timer: SetTimer) -> None:
         """The run has one more timer."""
-        if self._fire is not None:
-            self._arm(timer, self._fire)
+        self.take(timer)
+        fire = self._fire
+        self._armed.setdefault(timer.call_id, {})[timer.kind] = self._clock.call_at(timer.due, lambda: fire(timer))
 
     def drop(self, call_id: str) -> None:
         """A call has ended, and its timers with it."""
-        if self._armed:
-            for armed in self._armed.pop(call_id, {}).values():
-                armed.cancel()
-
-    def arm(self, fire: Fire, run: Run) -> None:
-        """From now on timers fire by themselves."""
-        if self._fire is None:
-            self._fire = fire
-            for call in run.open_calls:
-                for timer in timers_of(call):
-                    self._arm(timer, fire)
+        for armed in self._armed.pop(call_id, {}).values():
+            armed.cancel()
 
     def rest(self) -> None:
-        """Nobody drives any more: a paused run holds nothing in the event loop."""
-        if self._fire is not None:
-            self._fire = None
-            for call_id in list(self._armed):
-                self.drop(call_id)
+        """Nobody drives any more: a paused run holds nothing in the event loop, and no circle that holds itself."""
+        for call_id in list(self._armed):
+            self.drop(call_id)
 
     def take(self, timer: SetTimer) -> None:
         """A timer fires now: it shall not do so by itself."""
@@ -60,9 +50,18 @@ class Timers:
         if armed is not None:
             armed.cancel()
 
-    def _arm(self, timer: SetTimer, fire: Fire) -> None:
-        self.take(timer)
-        self._armed.setdefault(timer.call_id, {})[timer.kind] = self._clock.call_at(timer.due, lambda: fire(timer))
+
+def is_due(run: Run, now: int) -> bool:
+    """Whether a timer of the run should have fired by now."""
+    for call_id in run.order:
+        call = run.calls[call_id]
+        if call.outcome is None and (
+            (call.deadline is not None and call.deadline <= now)
+            or 0 < call.not_before <= now
+            or (call.grace is not None and call.grace <= now)
+        ):
+            return True
+    return False
 
 
 def overdue(look: Callable[[], Run], now: int) -> Iterator[SetTimer]:
