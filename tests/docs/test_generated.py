@@ -11,6 +11,7 @@ import pytest
 
 from docs_src.generate import MARKED, PARTS, load_everything, renewed
 from farhand import Agent, LiveRun
+from farhand.agent import Shelves
 from farhand.cli.store import store
 from farhand.core.errors import FarhandError, ToolError
 from farhand.core.limits import Limits
@@ -70,7 +71,8 @@ def test_every_update_limit_and_setting_is_documented() -> None:
 
 
 def test_every_parameter_of_an_agent_and_every_member_of_a_run_is_documented() -> None:
-    parameters = list(inspect.signature(Agent.__init__).parameters)[1:]
+    known = list(inspect.signature(Agent.__init__).parameters)[1:]
+    parameters = [*[name for name in known if name != "shelves"], *Shelves.__annotations__]
     members = [f"run.{name}" for name in vars(LiveRun) if not name.startswith("_")]
     text = page("runs.md")
     assert [name for name in parameters if f"| `{name}` |" not in text] == []
