@@ -220,7 +220,7 @@ class Agent(Generic[Output]):
     ) -> LiveRun[Output]:
         """A run that has not begun to work: watch it, then `await run.wait()` or `async for … in run.updates()`."""
         clock = self._clock
-        given, in_groups = bring(scenery, self._admission)
+        given, in_groups = bring(scenery, self._admission) if scenery else (NOTHING, ())
         started, brought = self.started(
             message,
             tools=tools,

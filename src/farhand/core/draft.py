@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NoReturn
 from msgspec import structs
 
 from farhand.core.call import Call, Change, Outcome, move, settle
+from farhand.core.compiled import parameters_of
 from farhand.core.definition import Definition
 from farhand.core.errors import ModelBroke
 from farhand.core.events import Replied
@@ -25,7 +26,6 @@ from farhand.core.pieces import (
     ToolStart,
     Usage,
 )
-from farhand.core.secrets import has_secrets
 from farhand.core.updates import CallEnded, CallNamed, CallStreamed, ReasoningStreamed, TextStreamed, Update
 
 _NO_USAGE = Usage()
@@ -168,7 +168,8 @@ class Draft:
             self._overflow()
         self._calls[index] = call_id, label, name
         self._streamed[index] = 0
-        if has_secrets(self._tools.get(name) or ("." in name and self._tools.get(name.rpartition(".")[2])) or None):
+        definition = self._tools.get(name) or self._tools.get(name.rpartition(".")[2])
+        if definition is not None and parameters_of(definition).marks is not None:
             self._hidden |= {index}
         return CallNamed(self._seq, at, call_id, name, self._turn)
 

@@ -25,11 +25,6 @@ _CLIENT = Place.CLIENT
 _EXECUTING = CallState.EXECUTING
 
 
-def has_secrets(definition: Definition | None) -> bool:
-    """Whether arguments of this tool may be secret."""
-    return definition is not None and parameters_of(definition).marks is not None
-
-
 def preview(definition: Definition, arguments: str) -> str:
     """Arguments as everybody may read them; empty if that is just as they are. What does not fit is hidden whole."""
     schema = parameters_of(definition)

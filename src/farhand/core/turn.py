@@ -5,7 +5,7 @@ from hashlib import sha256
 from msgspec import DecodeError, json, structs
 
 from farhand.core import reasons
-from farhand.core.call import TABLE, ApprovalRecord, Call, CallState, Change, Outcome, move, state_after
+from farhand.core.call import TABLE, ApprovalRecord, Call, CallState, Change, Outcome, move
 from farhand.core.compiled import parameters_of
 from farhand.core.definition import Approval, Definition, Place, SideEffect
 from farhand.core.effects import AskApproval, AskModel, Dispatch, JudgeApproval, JudgeStop, SetTimer
@@ -33,7 +33,8 @@ _ASKING = Phase.ASKING
 _DONE = Ending.DONE
 _DEADLINE = TimerKind.DEADLINE
 _ADMITTED = TABLE[CallState.AWAITING_INPUT][Change.COMPLETE]
-_DISPATCH = Change.DISPATCH
+_INPUT_COMPLETE = CallState.INPUT_COMPLETE
+_DISPATCHED = TABLE[_INPUT_COMPLETE][Change.DISPATCH]
 
 
 def arguments_hash(arguments: str) -> str:
@@ -195,7 +196,7 @@ def advance(work: Work) -> None:
 def _dispatch_ready(work: Work, unsettled: list[Call]) -> None:
     if len(unsettled) == 1 and unsettled[0].approval is None:  # nothing stands in its way, be it what it may
         [call] = unsettled
-        if call.ready and call.not_before <= work.at:
+        if call.state is _INPUT_COMPLETE and not call.judging and call.not_before <= work.at:
             dispatch(work, call)
         return
     limits = work.run.limits
@@ -230,7 +231,7 @@ def is_as_approved(call: Call) -> bool:
 
 
 def dispatch(work: Work, call: Call) -> None:
-    """Hand the call to its place. The effect is performed only after this is committed."""
+    """Hand a call that is ready to its place. The effect is performed only after this is committed."""
     run = work.run
     definition = run.tools.get(call.tool)
     if definition is None or definition.pin != call.pin:
@@ -242,7 +243,7 @@ def dispatch(work: Work, call: Call) -> None:
     attempt = call.attempt + 1
     if attempt > 1:
         call = structs.replace(call, not_before=0, grace=None, held_by="", dies=False)
-    call = structs.replace(call, state=state_after(call, _DISPATCH), attempt=attempt, deadline=deadline)
+    call = structs.replace(call, state=_DISPATCHED, attempt=attempt, deadline=deadline)
     work.put(call)
     if call.source or definition.policy.reads_private or definition.policy.takes_untrusted:
         touch(work, call, definition)

@@ -113,12 +113,9 @@ class Function:
         self._write = writes.dump if writes is not None else dump
         self._spread = spread
         self._context_name = context_name
+        self.wants_context = context_name is not None
+        """Whether it takes a `CallContext`."""
         self._async = is_async(function)
-
-    @property
-    def wants_context(self) -> bool:
-        """Whether the function takes a `CallContext`."""
-        return self._context_name is not None
 
     async def run(self, arguments: Any, context: CallContext | None) -> tuple[bytes, bool]:
         """The result as JSON, and whether it is a list of parts."""

@@ -74,7 +74,7 @@ class Readable(ABC, Generic[Output]):
             waits = ", ".join(call.tool for call in self.pending)
             raise RunFailed(f"the run has no result yet; it is {self.status}" + (f" for {waits}" if waits else ""))
         if self.means.output is None:
-            return cast("Output", self.text)
+            return cast("Output", run.output or self.text)
         try:
             return self.means.output.load(output_value(run.output))
         except ValueError as error:
