@@ -8,6 +8,7 @@ from msgspec import Raw, json, structs
 from farhand.core.admission import OUTSIDE
 from farhand.core.augmentation import CONTEXT_ITEMS, STATE_BYTES
 from farhand.core.definition import InvalidToolDefinitions
+from farhand.core.events import Recovered
 from farhand.core.opening import Bring, client_state, leaves_something, opening, owners_scene
 from farhand.core.run import Run
 from farhand.core.scene import TRUSTING, ContextItem, Showing
@@ -240,6 +241,19 @@ def test_a_stored_run_has_its_scene() -> None:
     stored = json.decode(json.encode(stage.run), type=Run)
     assert stored.scene == stage.scene
     assert stage.replayed() == stage.run
+
+
+def test_after_a_redeploy_a_scene_knows_only_what_is_there_and_the_clients() -> None:
+    own = group("Own", make_tool("a"), make_tool("b"))
+    stage = Stage(own=(own,), groups=(IDE,), hidden=("OpenFile", "ShowMessage"))
+    before = stage.scene
+    stage.take(Recovered(stage.at, tuple(stage.run.tools.values())))
+    assert stage.scene is before
+    tools = [tool for name, tool in stage.run.tools.items() if name not in ("b", "OpenFile")]
+    stage.take(Recovered(stage.at, (*tools, make_tool("OpenFile"))))
+    assert [each.tools for each in stage.scene.groups] == [("a",), ("GetSelection", "ShowMessage")]
+    assert stage.scene.hidden == ("ShowMessage",)
+    assert stage.names == ["OpenFile", "Own", "IDE"]
 
 
 def test_who_watches_is_told_the_scene_at_the_beginning_and_when_coming_later() -> None:

@@ -62,10 +62,12 @@ def removed(scene: Scene, tools: Mapping[str, Definition], names: Iterable[str])
 
 def tidy(scene: Scene, tools: Mapping[str, Definition]) -> Scene:
     """Without a word about what is not there any more: a new tool of that name is another one."""
-    groups = {group.name for group in scene.groups}
+    there = tuple([_fitting(group, tools) for group in scene.groups])
+    groups = {group.name for group in there}
     skills = {each.skill.name for each in scene.skills}
     return structs.replace(
         scene,
+        groups=there,
         opened={name: by for name, by in scene.opened.items() if name in groups},
         closed=tuple([name for name in scene.closed if name in groups]),
         active={name: by for name, by in scene.active.items() if name in skills},
@@ -73,6 +75,12 @@ def tidy(scene: Scene, tools: Mapping[str, Definition]) -> Scene:
         found=tuple([name for name in scene.found if name in tools]),
         lazy=tuple([name for name, tool in tools.items() if tool.lazy]),
     )
+
+
+def _fitting(group: Group, tools: Mapping[str, Definition]) -> Group:
+    """The group with the tools that are there and its own."""
+    names = [name for name in group.tools if name in tools and (group.source != CLIENT or is_clients(tools, name))]
+    return group if len(names) == len(group.tools) else structs.replace(group, tools=tuple(names))
 
 
 def is_clients(tools: Mapping[str, Definition], name: str) -> bool:

@@ -55,6 +55,7 @@ from farhand.core.history import closed
 from farhand.core.messages import AssistantMessage, CallRequest
 from farhand.core.pieces import Usage
 from farhand.core.presence import client_absent, client_came, grace_over, is_free, recover, released
+from farhand.core.registration import tidy
 from farhand.core.run import Ending, Phase, Run
 from farhand.core.scene import Scene
 from farhand.core.secrets import preview, result_preview, with_previews
@@ -357,6 +358,8 @@ def _recovered(work: Work, event: Recovered) -> None:
         else:
             _resume_call(work, call, definition, offered=offered)
     work.fields.update(tools=tools, pinned=pinned)
+    if before.scene is not None and (scene := tidy(before.scene, tools)) != before.scene:
+        work.fields["scene"] = scene
     work.run = structs.replace(before, tools=tools, pinned=pinned)
     if before.phase is _ASKING:
         work.effects.append(AskModel(before.turn, tools=not before.final))
