@@ -176,6 +176,8 @@ def _said(group: Any) -> Any:
     return dump_group(group) if isinstance(group, ToolGroup) else group
 
 
-def _plain(items: Iterable[ContextItem | Mapping[str, Any]]) -> list[object]:
-    """The items as JSON would have them."""
-    return cast("list[object]", json.decode(dump(list(items))))
+def _plain(items: object) -> object:
+    """The items as JSON would have them; what is no list is refused by whoever reads it."""
+    if isinstance(items, Iterable) and not isinstance(items, str | bytes | Mapping):
+        items = list(cast("Iterable[object]", items))
+    return cast("object", json.decode(dump(items)))

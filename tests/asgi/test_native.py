@@ -78,6 +78,7 @@ async def test_a_client_answers_and_the_run_goes_on() -> None:
         assert await at.got("POST", f"/calls/{call['id']}/result", {"result": 7}) == {
             "call_id": call["id"],
             "repeated": False,
+            "refused": "",
         }
         assert (await ended(at))["output"] == "so: 7"
 

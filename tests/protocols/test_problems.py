@@ -3,6 +3,7 @@
 import pytest
 from msgspec import json
 
+from farhand.core.augmentation import AugmentationRefused
 from farhand.core.call import Outcome
 from farhand.core.definition import InvalidToolDefinitions
 from farhand.core.errors import CallGone, FarhandError, InvalidAnswer, ServerFailed, StoreAway, TooMuch, UnknownCall
@@ -19,7 +20,11 @@ def there_and_back(error: FarhandError) -> FarhandError:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_every_error_comes_back_as_the_exception_it_was(kind: type[FarhandError]) -> None:
-    made = {InvalidToolDefinitions: lambda: kind((PROBLEM,)), TooMuch: lambda: TooMuch("x", retry_after=2)}
+    made = {
+        InvalidToolDefinitions: lambda: kind((PROBLEM,)),
+        AugmentationRefused: lambda: kind((PROBLEM,)),
+        TooMuch: lambda: TooMuch("x", retry_after=2),
+    }
     error = made.get(kind, lambda: kind("what happened"))()
     back = there_and_back(error)
     assert type(back) is kind

@@ -14,8 +14,9 @@ from farhand.asgi.access.principal import Principal, authorise
 from farhand.asgi.access.quota import Quotas
 from farhand.asgi.board import Board
 from farhand.asgi.routes import checked_id
+from farhand.asgi.scenery import scenery_of, tools_in
 from farhand.asgi.streams import Batches, Encoder
-from farhand.asgi.views import call_view, row_view, run_view
+from farhand.asgi.views import row_view, run_view
 from farhand.core.definition import safe_validate_tool_definitions
 from farhand.core.errors import InvalidInput, NotAllowed, StoreError, UnknownCall
 from farhand.core.messages import Part
@@ -26,6 +27,7 @@ from farhand.durable.names import thread_key
 from farhand.durable.position import Position
 from farhand.protocols import native
 from farhand.protocols.offer import tool_views
+from farhand.protocols.views import call_view, client_state_view
 from farhand.runner.decision import Approve, Deny
 
 
@@ -112,7 +114,7 @@ class Desk:
             if capability not in native.CAPABILITIES:
                 known = ", ".join(sorted(native.CAPABILITIES))
                 raise InvalidInput(f"/requires/{at}: this server cannot do that; it can: {known}")
-        tools = self._brought(who, body.tools)
+        tools = self._brought(who, body.tools, body.groups, body.declared)
         await self._expect_room(who.id, asked.ids["thread"])
         return await self.runner.start(
             body.input,
@@ -125,16 +127,17 @@ class Desk:
             attended=body.wait == "held",
             target=body.target,
             clashes="refuse",
+            **scenery_of(body, takes_tools=self._client_tools == "accept"),
         )
 
-    def _brought(self, who: Principal, tools: Raw) -> bytes | tuple[()]:
-        """The definitions that a client brings, if the server takes any."""
-        if bytes(tools) == b"[]" or self._client_tools == "ignore":
+    def _brought(self, who: Principal, tools: Raw, *groups: Raw) -> bytes | tuple[()]:
+        """The definitions that a client brings, if the server takes any; those in groups are counted with them."""
+        if all(bytes(each) == b"[]" for each in (tools, *groups)) or self._client_tools == "ignore":
             return ()
         if self._client_tools == "refuse":
             raise NotAllowed("this server takes no tools of its clients")
         self._quotas.registered(who.id)
-        return bytes(tools)
+        return () if bytes(tools) == b"[]" else bytes(tools)
 
     async def _expect_room(self, who: str, thread: str) -> None:
         """Raise if a principal would have more than its quota with another run in a thread."""
@@ -156,7 +159,9 @@ class Desk:
     async def _stream_run(self, asked: Asked) -> Streamed:
         body: native.RunRequest = asked.body
         thread = asked.ids["thread"]
-        offers = _named(body.tools) if body.offers is None else body.offers
+        offers = body.offers
+        if offers is None:
+            offers = (*_named(body.tools), *tools_in(body.groups), *tools_in(body.declared))
         attachment = None
         if body.client or offers:  # before the run begins, so that its first call finds somebody
             client = body.client or self.runner.new_id()
@@ -217,6 +222,7 @@ class Desk:
             messages=tuple(map(told_message, thread.messages)),
             calls=tuple([call_view(call.record, run=thread.run, thread=thread.id) for call in thread.pending]),
             latest_run_id=thread.latest,
+            client_state=None if thread.scene is None else client_state_view(thread.scene),
         )
 
     async def _watch_thread(self, asked: Asked) -> native.UpdatePage:
@@ -287,6 +293,9 @@ class Desk:
         given = [body.result, body.content, body.error, body.accepted]
         if sum(value is not UNSET for value in given) != 1:
             raise InvalidInput("an answer has exactly one of result, content, error and accepted")
+        wishes = not isinstance(body.augmentation, UnsetType)
+        if wishes and body.result is UNSET and body.content is UNSET:
+            raise InvalidInput("/augmentation: it goes with a result or content")
         context: dict[str, Any] = {"principal": who, "attempt": body.attempt, "client": body.client}
         if not isinstance(body.error, UnsetType):
             error = body.error
@@ -303,8 +312,9 @@ class Desk:
             receipt = await self.runner.accept(call, body.accepted, **context)
         else:
             value = body.result if body.content is UNSET else list(_parts(body.content))
-            receipt = await self.runner.answer(call, value, **context)
-        return native.Receipt(call_id=call, repeated=receipt.repeated)
+            wish = body.augmentation if wishes else None
+            receipt = await self.runner.answer(call, value, augmentation=wish, **context)
+        return native.Receipt(call_id=call, repeated=receipt.repeated, refused=receipt.refused)
 
     async def _report_call(self, asked: Asked) -> native.Receipt:
         body: native.ReportRequest = asked.body

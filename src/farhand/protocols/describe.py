@@ -170,7 +170,11 @@ class Schemas:
             case types.UnionType():
                 return self._union(kind)
             case types.VarTupleType() | types.ListType():
-                return {"type": "array", "items": self.schema(kind.item_type), **_given(minItems=kind.min_length)}
+                return {
+                    "type": "array",
+                    "items": self.schema(kind.item_type),
+                    **_given(minItems=kind.min_length, maxItems=kind.max_length),
+                }
             case types.DictType():
                 return {"type": "object", "additionalProperties": self.schema(kind.value_type)}
             case _:

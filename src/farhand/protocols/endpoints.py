@@ -75,7 +75,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         reply=RunHandle,
         status=202,
         stream=Update,
-        refusals=("invalid_tools", "duplicate_tool_name", "thread_busy", "start_conflict"),
+        refusals=("invalid_tools", "augmentation_refused", "duplicate_tool_name", "thread_busy", "start_conflict"),
     ),
     Endpoint(
         name="get-thread",

@@ -13,6 +13,7 @@ from farhand.core.definition import Place
 from farhand.core.failure import Failure
 from farhand.core.messages import Message, Part
 from farhand.core.pieces import Usage
+from farhand.core.scene import ContextItem
 
 PREFIX = "/v1"
 CAPABILITIES = frozenset({"claims", "targets", "background", "provider", "socket", "edits", "remember"})
@@ -28,6 +29,8 @@ ID = r"^[^\x00-\x1f\x7f-\x9f]+$"
 
 Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_ID, pattern=ID)]
 OptionalId: TypeAlias = Annotated[str, Meta(max_length=MAX_ID, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+
+Names: TypeAlias = Annotated[tuple[str, ...], Meta(max_length=MOST)]
 
 _NONE = Raw(b"[]")
 _NULL = Raw(b"null")
@@ -60,6 +63,22 @@ class RunRequest(Struct, kw_only=True, frozen=True, omit_defaults=True):
     """What becomes of a run that is still open in the thread: it is called off, or this one is refused."""
     requires: tuple[str, ...] = ()
     """Capabilities without which the client cannot work."""
+    groups: Raw = _NONE
+    """Groups of the client's tools; they stay with the thread."""
+    replace: bool = False
+    """Whether these groups take the places of those of their names; otherwise such a name is refused."""
+    declared: Raw = _NONE
+    """Groups that may come in later, by their names in an `augmentation`."""
+    expanded: Names = ()
+    """Names of groups to begin with open; they stay open until the client closes them."""
+    hidden: Names = ()
+    """The client's tools that the model is not shown."""
+    context: Raw = _NONE
+    """What the model should know of where the user is: a list of `{"description", "value", "key"}`."""
+    state: Raw | UnsetType = UNSET
+    """Any JSON value of the client's own, kept with the thread."""
+    reset_client_state: bool = False
+    """Forget what the thread has of the client, and take what comes with this instead."""
 
 
 class ClaimRequest(Struct, kw_only=True, frozen=True):
@@ -107,6 +126,8 @@ class ResultRequest(Struct, kw_only=True, frozen=True, omit_defaults=True):
     """Who answers; while another client has taken the call up, that is a conflict."""
     attempt: int | None = None
     """The attempt that this is the answer to; an older one does not count."""
+    augmentation: Raw | UnsetType = UNSET
+    """With a result: what the client wishes to be changed besides. All of it is done, or nothing."""
 
 
 class ReportRequest(Struct, kw_only=True, frozen=True, omit_defaults=True):
@@ -211,6 +232,35 @@ class RunView(Struct, kw_only=True, frozen=True, omit_defaults=True):
     """Why it was put aside."""
 
 
+class GroupView(Struct, kw_only=True, frozen=True):
+    """A group of the client's."""
+
+    name: str
+    description: str
+    tools: tuple[str, ...]
+    """Their names."""
+    collapsed: bool
+    """Whether it starts closed."""
+
+
+class ClientStateView(Struct, kw_only=True, frozen=True):
+    """What a thread has of its client. While no run is open, it is what the next one begins with."""
+
+    groups: tuple[GroupView, ...]
+    expanded: tuple[str, ...]
+    """Groups that are open."""
+    active: tuple[str, ...]
+    """Skills that are active."""
+    hidden: tuple[str, ...]
+    """Tools that the model is not shown."""
+    found: tuple[str, ...]
+    """Tools that are shown for themselves, because the model has asked for them."""
+    declared: tuple[str, ...]
+    """Groups that may come in later."""
+    context: tuple[ContextItem, ...]
+    state: Raw
+
+
 class ThreadView(Struct, kw_only=True, frozen=True):
     """A conversation as it stands; the calls are those that wait for a client or a person."""
 
@@ -221,6 +271,8 @@ class ThreadView(Struct, kw_only=True, frozen=True):
     calls: tuple[CallView, ...]
     latest_run_id: str = ""
     """The open run, or else the one that has ended last."""
+    client_state: ClientStateView | None = None
+    """What it has of its client; `null`: nothing."""
 
 
 class UpdatePage(Struct, kw_only=True, frozen=True):
@@ -248,6 +300,8 @@ class Receipt(Struct, kw_only=True, frozen=True):
 
     call_id: str
     repeated: bool = False
+    refused: str = ""
+    """Why nothing is done of the `augmentation` that came with it; the result counts all the same."""
 
 
 class Receipts(Struct, kw_only=True, frozen=True):

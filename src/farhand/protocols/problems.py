@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, json
 
+from farhand.core.augmentation import AugmentationRefused
 from farhand.core.call import Outcome
 from farhand.core.definition import InvalidToolDefinitions
 from farhand.core.errors import (
@@ -52,6 +53,9 @@ class Kind(Struct, frozen=True):
 KINDS: Mapping[type[FarhandError], Kind] = {
     InvalidToolDefinitions: Kind(
         422, "Tool definitions were refused", "Change what `problems` names and send all again."
+    ),
+    AugmentationRefused: Kind(
+        422, "What was to be changed was refused", "Change what `problems` names and send all again."
     ),
     DuplicateToolName: Kind(409, "A tool of this name is there already", "Give your tool another name."),
     InvalidInput: Kind(422, "The request cannot be read", "Compare it with the schema in /v1/openapi.json."),
