@@ -108,24 +108,18 @@ def tokens(result: Mapping[str, Any]) -> str:
     """What is sent of so many tools in ten groups, against all of them."""
     if "rows" not in result:
         return f"{OURS.title}: not available: {result['error']}"
-    counted = {(row["mode"], row["tools"]): row for row in result["rows"] if "tokens" in row}
+    counted = {(row["mode"], row["tools"]): row for row in result["rows"]}
     rows: list[list[str]] = []
     for row in result["rows"]:
-        key = row["mode"], row["tools"]
-        cells = ["-", "-", "-"]
-        if key in counted:
-            share = row["tokens"] / counted["flat", row["tools"]]["tokens"]
-            cells = [f"{row['definitions']:,}", f"{row['tokens']:,}", f"{share:.2%}"]
-        rows.append([row["mode"], f"{row['tools']:,}", *cells])
-    lines = [grid(["Farhand", "tools", "definitions", "tokens", "of flat"], rows)]
-    missing_modes = dict.fromkeys(row["mode"] for row in result["rows"] if "tokens" not in row)
-    lines += [f"{mode}: not available: no catalog is built this way yet" for mode in missing_modes]
-    collapsed = counted.get(("collapsed", cases.TOKENS_OF))
-    if collapsed:
-        share = collapsed["tokens"] / counted["flat", cases.TOKENS_OF]["tokens"]
-        told = f"bar: {cases.TOKENS_OF:,} tools collapsed <= {cases.TOKENS_BAR:.0%} of flat; {share:.2%}"
-        lines.append(f"{told}: {verdict(share <= cases.TOKENS_BAR)}")
-    return "\n".join(lines)
+        flat = counted["flat", row["tools"]]
+        cells = [row["mode"], f"{row['tools']:,}", f"{row['definitions']:,}"]
+        for what in ("tokens", "conversation"):
+            cells += [f"{row[what]:,}", f"{row[what] / flat[what]:.2%}"]
+        rows.append(cells)
+    head = ["Farhand", "tools", "definitions", "tokens", "of flat", "20 turns", "of flat"]
+    share = counted["collapsed", cases.TOKENS_OF]["tokens"] / counted["flat", cases.TOKENS_OF]["tokens"]
+    told = f"bar: {cases.TOKENS_OF:,} tools collapsed <= {cases.TOKENS_BAR:.0%} of flat; {share:.2%}"
+    return "\n".join([grid(head, rows), f"{told}: {verdict(share <= cases.TOKENS_BAR)}"])
 
 
 def imports(results: Results) -> str:

@@ -1,5 +1,8 @@
 """Farhand: what the definitions cost that the model gets with a turn, when all are sent and when most are not.
 
+A conversation has ten messages of the user, each of which needs one tool: with all tools shown two turns each, twenty
+in all; else one more each, in which the model opens a group or searches. What it is told by that counts as well.
+
 Counted is the JSON of the definitions as chat completions write them, compact, in the o200k_base encoding. What a
 provider makes of it before its model reads it is not known; it costs each mode the same share.
 """
@@ -11,7 +14,11 @@ from splintr import Tokenizer
 
 from bench.tokens import tools
 from farhand.core.definition import Definition
-from farhand.core.group import ToolGroup
+from farhand.core.group import ToolGroup, function_name
+from farhand.core.opening import owners_scene
+from farhand.core.scene import SEARCH, Scene, Showing
+from farhand.core.shown import shown
+from farhand.core.switches import switched
 
 SIZES = (10, 100, 1000)
 MODES = ("flat", "searched", "collapsed")
@@ -19,9 +26,39 @@ ENCODING = Tokenizer.from_pretrained("o200k_base")
 assert ENCODING.encode("hello world") == [24912, 2375]
 
 
-def sent(mode: str, groups: list[ToolGroup]) -> list[Definition] | None:
-    """What the first turn of a conversation sends; None if there is no such way yet."""
-    return [tool for group in groups for tool in group.tools] if mode == "flat" else None
+def staged(mode: str, groups: list[ToolGroup]) -> tuple[dict[str, Definition], Scene]:
+    """The tools, and what of them is open when a conversation begins."""
+    known = {tool.name: tool for group in groups for tool in group.tools}
+    above = 0 if mode == "searched" else len(known)
+    scene = None if mode == "flat" else owners_scene(groups, (), known.values(), Showing(search_above=above))
+    return known, scene or Scene()
+
+
+def sent(mode: str, groups: list[ToolGroup]) -> list[Definition]:
+    """What the first turn of a conversation sends."""
+    return list(shown(*staged(mode, groups)).tools)
+
+
+def conversation(mode: str, groups: list[ToolGroup]) -> int:
+    """Tokens of the definitions of all turns, and of what is told on the way to them."""
+    known, first = staged(mode, groups)
+    total = 0
+    for at, group in enumerate(groups):
+        needed = group.tools[at % len(group.tools)]
+        scene = first
+        if mode != "flat":
+            total += count(list(shown(known, scene).tools))
+            name, arguments = function_name(group.name), {}
+            if mode == "searched":
+                name, arguments = SEARCH, {"query": needed.description.partition(".")[0]}
+            done = switched(scene, known, name, json.encode(arguments).decode())
+            assert done is not None
+            scene = done.scene
+            total += 2 * len(ENCODING.encode(bytes(done.result).decode()))  # it is read in each turn that follows
+        seen = shown(known, scene).tools
+        assert needed in seen
+        total += 2 * count(list(seen))
+    return total
 
 
 def written(definition: Definition) -> dict[str, Any]:
@@ -41,8 +78,6 @@ async def tokens() -> dict[str, Any]:
         assert sum(len(group.tools) for group in groups) == size
         for mode in MODES:
             definitions = sent(mode, groups)
-            row = {"tools": size, "mode": mode}
-            if definitions is not None:
-                row |= {"definitions": len(definitions), "tokens": count(definitions)}
-            rows.append(row)
+            counted = {"definitions": len(definitions), "tokens": count(definitions)}
+            rows.append({"tools": size, "mode": mode, **counted, "conversation": conversation(mode, groups)})
     return {"rows": rows}
