@@ -172,3 +172,10 @@ def test_calls_of_a_reply_that_breaks_off_have_their_end() -> None:
         ("c2", Outcome.CANCELLED, 5),
     ]
     assert draft.abandon(9) == []
+
+
+def test_a_text_that_is_too_long_breaks_the_reply() -> None:
+    draft = Draft(1, 0, most=4)
+    assert draft.feed(TextDelta("four"), 0) is not None
+    with pytest.raises(ModelBroke, match="longer than a reply may be"):
+        draft.feed(TextDelta("!"), 0)

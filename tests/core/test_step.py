@@ -1205,3 +1205,14 @@ def test_a_call_that_goes_on_after_a_failure_does_not_look_failed() -> None:
     story.fire(call, TimerKind.BACKOFF, after=1)
     story.answer(call, 1)
     assert story.call(call).failure is None
+
+
+def test_a_call_that_is_tried_again_after_a_redeploy_goes_by_the_definition_it_was_made_under() -> None:
+    pick = client("pick", effect=SideEffect.PURE, retries=1, timeout=10)
+    story = Story(pick)
+    (call,) = story.reply(("pick", {}))
+    story.take(Recovered(story.at, (client("pick", effect=SideEffect.IDEMPOTENT, timeout=99),)))
+    story.fault(call)
+    story.fire(call, TimerKind.BACKOFF, after=1)
+    assert story.dispatched[-1] == (call, 2)
+    assert story.call(call).deadline == story.at + 10_000
