@@ -8,6 +8,7 @@ from farhand.core.augmentation import Augmentation, augmented
 from farhand.core.call import Call, Change, Outcome, settle, state_after
 from farhand.core.definition import Definition, InvalidToolDefinitions, Place
 from farhand.core.failure import Failure
+from farhand.core.flow import UNTRUSTED
 from farhand.core.run import Run
 from farhand.core.scene import OWNER, Scene
 from farhand.core.switches import switched, uncovered
@@ -29,6 +30,9 @@ def switch(work: Work, call: Call) -> bool:
     if done.scene is not scene:
         work.fields["scene"] = done.scene
     source = "" if done.source == OWNER else done.source
+    touched = work.fields.get("touched", work.run.touched)
+    if source and UNTRUSTED not in touched:
+        work.fields["touched"] = (*touched, UNTRUSTED)
     call = structs.replace(call, state=state_after(call, Change.COMPLETE), place=Place.SERVER, source=source)
     call = structs.replace(call, state=state_after(call, Change.DISPATCH), attempt=1)
     work.put(settle(call, _OK, work.at, None, done.result))
