@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import structs
 
 from farhand.core.call import CallState, Outcome
@@ -155,3 +157,24 @@ def test_a_result_is_the_word_of_who_runs_the_tool() -> None:
     made = {place: source_of(make_tool("t", place=place)) for place in Place}
     assert made == {Place.SERVER: "", Place.CLIENT: "client", Place.MCP: "mcp", Place.A2A: "a2a"}
     assert source_of(structs.replace(make_tool("t"), source="mcp:files", policy=Policy())) == "mcp:files"
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(["read_mail", "read_web", "send", "ask", "both", "IDE"]), min_size=1), max_size=6)
+)
+def test_whatever_the_model_calls_nothing_leaves_a_run_that_knows_secrets_and_strangers(turns: list[list[str]]) -> None:
+    both = labelled("both", "reads_private", "sends_out")
+    stage = Stage(PRIVATE, WEB, SEND, both, make_tool("ask", place=Place.CLIENT), groups=(group("IDE", "OpenFile"),))
+    for names in turns:
+        told = {*stage.run.touched}
+        calls = stage.calls(*names)
+        for call in map(stage.call, calls):
+            leaks = {"private", "untrusted"} <= told | ({"private"} if call.tool == "both" else set())
+            if call.tool in ("send", "both"):
+                assert (call.state is CallState.APPROVAL_REQUESTED) is leaks
+        for call in calls:
+            if stage.call(call).state is CallState.APPROVAL_REQUESTED:
+                stage.deny(call)
+            elif stage.call(call).outcome is None:
+                stage.answer(call)
+        assert stage.replayed() == stage.run
