@@ -184,7 +184,7 @@ def tool_settings() -> str:
 def state_of(update: type[Struct]) -> str:
     """The state that an update tells, if it is about a call."""
     for field in structs.fields(update):
-        if field.name == "state":
+        if field.name == "state" and "call_id" in update.__struct_fields__:
             ended = ", ".join(f"`{state}`" for state in call.CallState if state in call.ENDED)
             return ended if field.default is NODEFAULT else f"`{field.default}`"
     return ""
@@ -198,7 +198,8 @@ def update_table() -> str:
             text = sentence(update)
             meaning = text.removeprefix("Live: ")
             kept = "stored" if meaning == text else "live"
-            names = fields_of(update, "seq", "at", "state")
+            of_call = ["state"] if "call_id" in update.__struct_fields__ else []
+            names = fields_of(update, "seq", "at", *of_call)
             yield [
                 f"`{update.__name__}`",
                 f"`{structs_tag(update)}`",
