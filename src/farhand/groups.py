@@ -12,6 +12,7 @@ from farhand.core.group import ToolGroup, dump_group, validate_tool_groups
 from farhand.core.opening import NOTHING, Bring, ClientState
 from farhand.core.scene import CAREFUL, CLIENT, TRUSTING, ContextItem, Showing
 from farhand.core.skill import Document, Reference, Skill
+from farhand.places.running import Augmented
 from farhand.places.values import dump
 from farhand.tool import Tool
 
@@ -31,15 +32,6 @@ __all__ = [
     "Skill",
     "ToolGroup",
 ]
-
-
-class Augmented(Struct, frozen=True):
-    """What a function of a client's returns when it wishes something to be changed besides."""
-
-    value: Any
-    """The result itself."""
-    augmentation: Mapping[str, Any] | Augmentation
-    """The wish, as `run.answer(…, augmentation=…)` takes it."""
 
 
 class Group(Struct, frozen=True, kw_only=True):

@@ -211,7 +211,7 @@ async def test_plugins_hear_of_what_functions_raise() -> None:
     assert seen == ["tool 'read': no disk"]
 
 
-async def test_groups_are_registered_and_sent_tool_by_tool() -> None:
+async def test_the_functions_of_a_registered_group_run_here() -> None:
     async with office(script=[use_read(), "ok"], tools=()) as client:
         group = ToolGroup(
             name="Files", description="For files.", tools=(tool.define("read", description="r").definition,)

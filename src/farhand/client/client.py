@@ -20,12 +20,11 @@ from farhand.client.patience import USUAL, Patience
 from farhand.client.pool import CLOSING, Pool
 from farhand.client.provider import Provider
 from farhand.client.thread import Thread
-from farhand.client.toolbox import Toolbox
+from farhand.client.toolbox import AnyGroup, Toolbox
 from farhand.client.verbs import Verbs
 from farhand.client.wire import Wire, checked_id
 from farhand.core.definition import Definition
 from farhand.core.errors import UsageError
-from farhand.core.group import ToolGroup
 from farhand.plugins import Plugin
 from farhand.plugins.plugin import AnyTool, Executor
 from farhand.protocols.native import Receipt
@@ -33,6 +32,10 @@ from farhand.tool import FunctionTool, Out, P, Settings, Tool, ToolDecorator, to
 
 URL = "FARHAND_URL"
 TOKEN = "FARHAND_TOKEN"  # noqa: S105  the name of a variable
+
+
+NO_FUNCTIONS: Mapping[str, Executor] = {}
+"""The tools of a group have theirs."""
 
 
 class ClientSettings(TypedDict, total=False):
@@ -148,8 +151,8 @@ class Client(Verbs):
         """A tool of this client's own, sent with every run. Without a function, `on_tool_call` answers its calls."""
         return self._kit.toolbox.add(given, function)
 
-    def register_group(self, group: ToolGroup, functions: Mapping[str, Executor]) -> None:
-        """All tools of a group, or none. They are sent one by one: no server collapses a client's group yet."""
+    def register_group(self, group: AnyGroup, functions: Mapping[str, Executor] = NO_FUNCTIONS) -> None:
+        """A group of tools that run here, all of them or none. It is sent with every run; the model opens it."""
         self._kit.toolbox.add_group(group, functions)
 
     def implement(self, given: AnyTool | str, function: Executor | None = None) -> None:

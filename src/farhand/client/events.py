@@ -81,6 +81,13 @@ class ToolValidationError(Struct, frozen=True):
     problems: tuple[Problem, ...]
 
 
+class AugmentationRefused(Struct, frozen=True):
+    """A result counts, and nothing is done of what was wished for beside it."""
+
+    call: AnyCall
+    reason: str
+
+
 class MissingTool(Struct, frozen=True):
     """Nothing here runs the tool of this call, and nobody else is there to do it."""
 
@@ -104,6 +111,7 @@ NAMES: Mapping[type[Struct], str] = {
     Timeout: "timeout",
     AutoRetry: "auto_retry",
     ToolValidationError: "tool_validation_error",
+    AugmentationRefused: "augmentation_refused",
     MissingTool: "missing_tool",
     Reconnected: "reconnected",
 }
@@ -117,6 +125,7 @@ EventName: TypeAlias = Literal[
     "timeout",
     "auto_retry",
     "tool_validation_error",
+    "augmentation_refused",
     "missing_tool",
     "reconnected",
 ]

@@ -17,8 +17,9 @@ from farhand.core.definition import SideEffect
 from farhand.core.errors import ToolError
 from farhand.core.failure import Failure
 from farhand.core.messages import decode_parts
+from farhand.groups import dump_augmentation
 from farhand.places.faults import hidden, said, shown, where
-from farhand.places.running import Accepted
+from farhand.places.running import Accepted, Augmented
 from farhand.places.values import dump, dump_result
 from farhand.plugins import PluginSet
 from farhand.plugins.plugin_set import is_not_mine
@@ -124,11 +125,15 @@ class Execution:
     async def _succeeded(self, value: Any) -> Done:
         if isinstance(value, Accepted):
             return Done(self._request(accepted=value.note), "accepted", value.note)
+        given: dict[str, Any] = {}
+        if isinstance(value, Augmented):
+            given["augmentation"] = Raw(dump_augmentation(value.augmentation))
+            value = value.value
         value = await self._plugins.on_tool_result(self.call, value)
         tool = self._hands.tools.get(self.call.tool)
         function = None if tool is None else tool.function
         raw, multipart = dump_result(value, dump) if function is None else function.write(value)
-        given: dict[str, Any] = {"content": decode_parts(raw)} if multipart else {"result": Raw(raw)}
+        given |= {"content": decode_parts(raw)} if multipart else {"result": Raw(raw)}
         return Done(self._request(**given), "ok", json.decode(raw))
 
     async def _hidden(self, error: BaseException) -> Done:

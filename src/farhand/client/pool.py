@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Raw, structs
 
 from farhand.client.calls import ClientCall, Offer
-from farhand.client.events import Events, MaxToolsReached, ToolEnd, ToolValidationError
+from farhand.client.events import AugmentationRefused, Events, MaxToolsReached, ToolEnd, ToolValidationError
 from farhand.client.execution import Done, Execution
 from farhand.client.hands import Hands
 from farhand.client.progress import Progress
@@ -232,7 +232,10 @@ class Pool:
         """Say it until the server has it: then it counts, or the server says why it does not."""
         call, counts = execution.call, True
         try:
-            await self._wire.ask("answer-call", {"call": call.id}, body=done.request, patience=self._for_ever)
+            path = {"call": call.id}
+            receipt = await self._wire.ask("answer-call", path, body=done.request, patience=self._for_ever)
+            if receipt.refused:
+                self._events.tell(AugmentationRefused(call, receipt.refused))
         except InvalidAnswer as error:
             if done.failure is not None:
                 raise

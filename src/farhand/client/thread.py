@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypedDict, Unpack
 from uuid import uuid4
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from farhand.agent import Input, user_message
 from farhand.client.feed import Feed
@@ -13,11 +13,14 @@ from farhand.client.kit import Kit
 from farhand.client.result import RunResult
 from farhand.client.seen import Seen
 from farhand.client.stream import Followed, Stream
-from farhand.client.toolbox import Tools, added, picked, sent
+from farhand.client.toolbox import AnyGroup, Tools, added, picked, read_group, sent, sent_groups
 from farhand.client.watch import Watch
 from farhand.client.wire import checked_id
 from farhand.core.errors import UnknownCall
+from farhand.core.group import ToolGroup
 from farhand.core.messages import Message, UserMessage
+from farhand.core.scene import ContextItem
+from farhand.places.values import dump
 from farhand.plugins.plugin import AnyTool
 from farhand.protocols.native import CancelRequest, RunHandle, RunRequest, RunView, ThreadView
 
@@ -35,6 +38,10 @@ class HandSettings(TypedDict, total=False):
     """Decides for the person; without it the client's own `on_approval`."""
     tools: Iterable[AnyTool]
     """More tools, for this run."""
+    groups: Iterable[AnyGroup]
+    """More groups of tools; at the server they stay with the thread."""
+    declared: Iterable[AnyGroup]
+    """Groups that an augmentation may bring in by their names; their tools are run here then."""
     only: Iterable[str] | None
     """Of the tools, those of these names."""
     without: Iterable[str]
@@ -58,12 +65,24 @@ class RunSettings(HandSettings, total=False):
     """What becomes of a run that is open in the thread: it is called off, or this one is refused."""
     requires: tuple[str, ...]
     """Capabilities without which the server shall refuse."""
+    expanded: Iterable[str]
+    """Names of groups to begin with open."""
+    hidden: Iterable[str]
+    """The client's tools that the model is not shown."""
+    context: Iterable[ContextItem | Mapping[str, Any]]
+    """What the model should know of where the user is."""
+    state: Any
+    """Your own, kept with the thread."""
+    reset_client_state: bool
+    """Have the thread forget what it has of the client first."""
 
 
 class _Chosen(Struct, frozen=True):
     tools: Tools
     brought: Tools
     hands: Hands
+    groups: tuple[ToolGroup, ...] = ()
+    declared: tuple[ToolGroup, ...] = ()
 
 
 class Thread:
@@ -158,7 +177,10 @@ class Thread:
         """The tools of a run: which definitions are sent, and which calls are taken up."""
         kit = self._kit
         only, without = settings.get("only"), settings.get("without", ())
-        brought = picked(added(kit.toolbox.brought, settings.get("tools", ())), only, without)
+        groups = [read_group(group) for group in settings.get("groups", ())]
+        declared = [read_group(group) for group in settings.get("declared", ())]
+        more = [*settings.get("tools", ()), *(tool for _, tools in (*groups, *declared) for tool in tools)]
+        brought = picked(added(kit.toolbox.brought, more), only, without)
         tools = {**picked(kit.toolbox.implemented, only, without), **brought}
         on_tool_call = settings.get("on_tool_call")
         offers = settings.get("offers")
@@ -171,7 +193,8 @@ class Thread:
             on_approval=settings.get("on_approval") or kit.on_approval,
             rounds=settings.get("max_tool_rounds", kit.max_tool_rounds),
         )
-        return _Chosen(tools, brought, hands)
+        own = (*kit.toolbox.groups, *(group for group, _ in groups))
+        return _Chosen(tools, brought, hands, own, tuple([group for group, _ in declared]))
 
     async def _request(
         self,
@@ -182,7 +205,7 @@ class Thread:
         *,
         wait: Literal["held", "turn"] = "held",
     ) -> RunRequest:
-        given: dict[str, Any] = {"tools": sent(chosen.brought)} if chosen.brought else {}
+        given = _told(chosen, settings)
         request = RunRequest(
             **given,
             input=message if isinstance(message, str) else said.parts,
@@ -224,6 +247,27 @@ class Thread:
         if not latest:
             raise UnknownCall(f"thread {self.id!r} has no run")
         return latest
+
+
+def _told(chosen: _Chosen, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What a client brings along, as it is sent. The groups it has take the places of those it has sent before."""
+    grouped = {tool.name for group in (*chosen.groups, *chosen.declared) for tool in group.tools}
+    alone = {name: tool for name, tool in chosen.brought.items() if name not in grouped}
+    told: dict[str, Any] = {"tools": sent(alone)} if alone else {}
+    if chosen.groups:
+        told |= {"groups": sent_groups(chosen.groups, chosen.brought), "replace": True}
+    if chosen.declared:
+        told["declared"] = sent_groups(chosen.declared, chosen.brought)
+    for name in ("expanded", "hidden"):
+        if name in settings:
+            told[name] = tuple(settings[name])
+    if "context" in settings:
+        told["context"] = Raw(dump(list(settings["context"])))
+    if "state" in settings:
+        told["state"] = Raw(dump(settings["state"]))
+    if settings.get("reset_client_state"):
+        told["reset_client_state"] = True
+    return told
 
 
 _LOOKS = 3

@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import Raw, json
 
 from farhand.client.flat import flat
 from farhand.core.definition import Definition, make_definition, skeleton
 from farhand.core.errors import DuplicateToolName, UsageError
-from farhand.core.group import ToolGroup, register
+from farhand.core.group import ToolGroup, dump_group, register
+from farhand.groups import Group
 from farhand.places.values import RawCodec
 from farhand.plugins import Plugin, PluginSet
 from farhand.plugins.plugin import AnyTool, Executor
@@ -17,6 +18,7 @@ from farhand.plugins.rules import read_tool
 from farhand.tool import Tool
 
 Tools = Mapping[str, Tool[Any, Any]]
+AnyGroup: TypeAlias = Group | ToolGroup
 
 
 class Toolbox:
@@ -49,16 +51,17 @@ class Toolbox:
         self._change()
         return self._own[tool.name]
 
-    def add_group(self, group: ToolGroup, functions: Mapping[str, Executor]) -> None:
+    def add_group(self, given: AnyGroup, functions: Mapping[str, Executor]) -> None:
         """All tools of a group, or none."""
+        group, tools = read_group(given)
         unknown = functions.keys() - {definition.name for definition in group.tools}
         if unknown:
             raise UsageError(f"group {group.name!r} has no tool {', '.join(sorted(unknown))}")
         groups = register(self.groups, [group])
         for definition in group.tools:
             self._expect_free(definition.name)
-        for definition in group.tools:
-            self.add(definition, functions.get(definition.name))
+        for tool in tools:
+            self.add(tool, functions.get(tool.name))
         self.groups = groups
 
     def implement(self, given: AnyTool | str, function: Executor | None) -> None:
@@ -135,6 +138,23 @@ def picked(tools: Tools, only: Iterable[str] | None, without: Iterable[str]) -> 
 def sent(tools: Tools) -> Raw:
     """Definitions as a server takes them."""
     return Raw(json.encode(list(_dumped(tools.values()))))
+
+
+def sent_groups(groups: Iterable[ToolGroup], tools: Tools) -> Raw:
+    """Groups as a server takes them, with those of their tools that are there; a group without any is left out."""
+    said: list[dict[str, Any]] = []
+    for group in groups:
+        chosen = [tools[each.name] for each in group.tools if each.name in tools]
+        if chosen:
+            said.append({**dump_group(group), "tools": list(_dumped(chosen))})
+    return Raw(json.encode(said))
+
+
+def read_group(given: AnyGroup) -> tuple[ToolGroup, list[Tool[Any, Any]]]:
+    """A group as a value, and its tools, with their functions if they have some."""
+    if isinstance(given, Group):
+        return given.definition, list(given.tools)
+    return given, [read_tool(definition) for definition in given.tools]
 
 
 def _dumped(tools: Iterable[Tool[Any, Any]]) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,7 @@ from farhand.client.approvals import decision_of
 from farhand.client.wire import Wire
 from farhand.core.errors import ToolError
 from farhand.core.messages import decode_parts
+from farhand.groups import dump_augmentation
 from farhand.places.faults import said
 from farhand.places.values import dump, dump_result
 from farhand.protocols.native import (
@@ -84,10 +85,17 @@ class Verbs:
         """Give back a call that this client has taken up and not begun: any client may take it up."""
         return await self._wire.ask("release-call", {"call": call_id}, body=ReleaseRequest(client=self.id))
 
-    async def answer(self, call_id: str, result: Any = None, *, attempt: int | None = None) -> Receipt:
-        """The result of a client tool: any JSON value, or message parts. The first valid answer counts."""
+    async def answer(
+        self, call_id: str, result: Any = None, *, attempt: int | None = None, augmentation: Any = None
+    ) -> Receipt:
+        """The result of a client tool: any JSON value, or message parts. The first valid answer counts.
+
+        `augmentation`: what is to be changed besides; `receipt.refused` says why it was not.
+        """
         raw, multipart = dump_result(result, dump)
         given: dict[str, Any] = {"content": decode_parts(raw)} if multipart else {"result": Raw(raw)}
+        if augmentation is not None:
+            given["augmentation"] = Raw(dump_augmentation(augmentation))
         return await self._result(call_id, attempt, given)
 
     async def fail(

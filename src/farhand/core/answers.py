@@ -66,11 +66,11 @@ def answer(
     if failure is not None:
         raise InvalidAnswer(failure.message, failure.problems)
     # What stands around a value is lost when the run is stored; a run must not change by that.
-    wish, refused = (None, "") if augmentation is None else _wish(run, call_id, augmentation)
+    wish, refused = (None, "") if augmentation is None else wish_of(run, call_id, augmentation)
     return Answered(at, call_id, call.attempt, Raw(result.strip()), multipart, wish, refused)
 
 
-def _wish(run: Run, call_id: str, augmentation: bytes) -> tuple[Augmentation | None, str]:
+def wish_of(run: Run, call_id: str, augmentation: bytes) -> tuple[Augmentation | None, str]:
     """What can be done of a wish as things are; or why it cannot."""
     try:
         wish = read_augmentation(augmentation)

@@ -13,6 +13,15 @@ class Accepted(Struct, frozen=True):
     """What the model is told meanwhile."""
 
 
+class Augmented(Struct, frozen=True):
+    """A client's function returns this if it wishes something to be changed beside its result."""
+
+    value: Any
+    """The result itself."""
+    augmentation: Any
+    """The wish, as `run.answer(…, augmentation=…)` takes it."""
+
+
 class CallContext:
     """Ask for it with a parameter of this type: `async def move(x: int, context: CallContext)`."""
 

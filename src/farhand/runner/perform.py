@@ -20,11 +20,13 @@ from farhand.core.failure import Failure
 from farhand.core.final import NO_SCHEMA
 from farhand.core.pieces import Piece, ToolStart
 from farhand.core.run import Phase, Run
+from farhand.core.scene import CLIENT
 from farhand.core.shown import shown as shown_of
+from farhand.groups import dump_augmentation
 from farhand.models.base import Request
 from farhand.places.faults import hidden, said, shown, where
 from farhand.places.functions import takes_two
-from farhand.places.running import CallContext
+from farhand.places.running import Augmented, CallContext
 from farhand.places.values import dump, dump_result
 from farhand.runner.activity import Asking, Running
 from farhand.runner.decision import decision
@@ -131,12 +133,17 @@ async def run_call(driver: Driver, effect: Dispatch, seen: Running | None = None
             driver.commit(claimed)
     failure: Failure | None = None
     raw, multipart = b"null", False
+    wish: Any = None
     try:
         if function is None:
-            raw, multipart = await _ask_callback(driver, call)
+            value = await _ask_callback(driver, call)
+            value, wish = _apart(call, value)
+            raw, multipart = dump_result(value, dump)
         else:
             context = context_of(driver, call, (call.id, call.attempt)) if function.wants_context else None
-            raw, multipart = await function.run(json.decode(call.arguments), context)
+            value = await function.begin(json.decode(call.arguments), context)
+            value, wish = _apart(call, value)
+            raw, multipart = function.write(value)
     except ToolError as error:
         failure = said(error)
     except asyncio.CancelledError as error:
@@ -145,22 +152,27 @@ async def run_call(driver: Driver, effect: Dispatch, seen: Running | None = None
         failure = _hidden(driver, call, error)
     except Exception as error:  # noqa: BLE001  whatever a tool raises is told to the model, never to the program
         failure = _hidden(driver, call, error)
-    event = _settle(driver, call, raw, multipart=multipart, failure=failure)
+    event = _settle(driver, call, raw, multipart=multipart, failure=failure, wish=wish)
     if seen is not None:
         seen.event = event
 
 
-async def _ask_callback(driver: Driver, call: Record) -> tuple[bytes, bool]:
+def _apart(call: Record, value: Any) -> tuple[Any, Any]:
+    """A result, and what a client wishes besides. The server's own functions have nothing to wish for."""
+    return (value.value, value.augmentation) if type(value) is Augmented and call.source == CLIENT else (value, None)
+
+
+async def _ask_callback(driver: Driver, call: Record) -> Any:
     if driver.means.on_call is None or call.place is not Place.CLIENT:
         raise ToolError(f"Tool '{call.tool}' cannot be run here.", code="tool_missing", retryable=False)
     ask: Callable[..., Any] = driver.means.on_call
     here = (context_of(driver, call, (call.id, call.attempt)),) if takes_two(ask) else ()
     value = ask(driver.view(call), *here)
-    return dump_result(await value if inspect.isawaitable(value) else value, dump)
+    return await value if inspect.isawaitable(value) else value
 
 
 def _settle(
-    driver: Driver, call: Record, raw: bytes, *, multipart: bool, failure: Failure | None
+    driver: Driver, call: Record, raw: bytes, *, multipart: bool, failure: Failure | None, wish: Any = None
 ) -> Answered | Faulted | None:
     """Commit the outcome of an attempt, unless the call has moved on meanwhile."""
     run, now = driver.state, driver.means.clock.now()
@@ -170,7 +182,8 @@ def _settle(
     if failure is None:
         failure = answers.result_failure(run.definition_of(call), raw, run.limits.result_bytes, multipart=multipart)
     if failure is None:
-        event: Answered | Faulted = Answered(now, call.id, call.attempt, Raw(raw), multipart)
+        wanted, refused = (None, "") if wish is None else answers.wish_of(run, call.id, dump_augmentation(wish))
+        event: Answered | Faulted = Answered(now, call.id, call.attempt, Raw(raw), multipart, wanted, refused)
     else:
         event = Faulted(now, call.id, call.attempt, failure)
     driver.finish(event)
