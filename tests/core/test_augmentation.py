@@ -20,7 +20,7 @@ from farhand.core.augmentation import (
 )
 from farhand.core.call import Outcome
 from farhand.core.definition import InvalidToolDefinitions
-from farhand.core.events import Answered, RunCancelled
+from farhand.core.events import Accepted, Answered, BackgroundEnded, RunCancelled
 from farhand.core.scene import CAREFUL, TRUSTING, ContextItem, Scene, Showing
 from farhand.core.updates import SceneChanged, Warned
 from tests.core.stage import IDE, Stage, client_tool, group, make_tool, skill
@@ -450,3 +450,21 @@ def test_after_any_sequence_of_wishes_every_name_of_the_scene_is_known(
 
 def test_an_empty_wish_leaves_even_an_empty_scene_alone() -> None:
     assert augmented(Scene(), {}, Augmentation()) == (Scene(), {})
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_work_in_the_background_keeps_the_definition_that_its_end_is_held_against(kept: bool) -> None:
+    stage = Stage(client_tool("ask"), groups=(group("Shop", "buy", "sell"),), showing=TRUST, expanded=("Shop",))
+    buy, ask = stage.calls("buy", "ask")
+    stage.take(Accepted(stage.at, buy, 1))
+    before = stage.run.definition_of(stage.call(buy))
+    stage.wish(ask, {"inject": [{**SHOP, "name": "Other", "tools": [{**TOOL, "name": "rent"}]}]})
+    assert stage.run.pinned == {}
+    (ask,) = stage.calls("ask")
+    stage.wish(ask, {"updateState": 1} if kept else {"remove": ["Shop"]})
+    assert ("buy" in stage.run.tools) is kept
+    assert stage.run.definition_of(stage.call(buy)) == before
+    stage.take(BackgroundEnded(stage.at, buy, Outcome.OK, Raw(b"1")))
+    (ask,) = stage.calls("ask")
+    stage.wish(ask, {"remove": ["Other"]})
+    assert set(stage.run.pinned) == (set() if kept else {stage.call(buy).pin})

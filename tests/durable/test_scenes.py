@@ -9,7 +9,7 @@ import pytest
 
 from farhand import Agent, scripted, tool
 from farhand.core.definition import InvalidToolDefinitions
-from farhand.core.errors import StartConflict, UsageError
+from farhand.core.errors import InvalidAnswer, StartConflict, UsageError
 from farhand.core.messages import ToolMessage, UserMessage
 from farhand.core.updates import SceneChanged
 from farhand.durable import Runner
@@ -328,6 +328,24 @@ async def test_a_wish_that_is_refused_is_told_again_with_the_same_answer() -> No
         view = await run.wait()
         assert view.output == "done"
         assert view.calls[0].record.refused == receipt.refused
+
+
+async def test_how_background_work_ends_is_held_against_its_definition_though_its_group_has_gone() -> None:
+    look = tool.define("look", input={"type": "object"}, description="Look.")
+    output = {"type": "object", "required": ["paid"]}
+    order = tool.define("order", input={"type": "object"}, output=output, description="Order.")
+    shop = Group(name="Shop", description="The shop.", tools=[order])
+    script = [Turn("", Use("order"), Use("look")), "done", "told"]
+    agent = Agent(scripted(script), tools=[look], showing=TRUSTED)
+    async with Runner(agent, store=MemoryStore()) as runner:
+        run = await runner.start("hi", thread="t", groups=[shop], expanded=["Shop"])
+        work, seen = (await run.wait()).pending
+        await runner.accept(work.id, "soon")
+        await runner.answer(seen.id, 1, augmentation={"remove": ["Shop"]})
+        assert "order" not in (await run.wait()).state.tools
+        with pytest.raises(InvalidAnswer, match="paid"):
+            await runner.report(work.id, {"b": 1})
+        assert not (await runner.report(work.id, {"paid": 5})).repeated
 
 
 async def echo(text: str) -> str:

@@ -1,5 +1,6 @@
 """A run between two events: the value, its phases, and what can be read off it. Only `step` changes it."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 from msgspec import Raw, Struct
@@ -132,6 +133,17 @@ class Run(Struct, frozen=True, gc=False, omit_defaults=True):
         if definition is not None and definition.pin == call.pin:
             return definition
         return self.pinned.get(call.pin)
+
+
+def still_needed(run: Run, tools: Mapping[str, Definition]) -> dict[str, Definition]:
+    """The definitions that are kept though they are not offered: the end of background work is held against its own."""
+    pinned = dict(run.pinned)
+    for call in run.calls.values():
+        if call.background is not None and call.background.outcome is None:
+            definition, offered = run.definition_of(call), tools.get(call.tool)
+            if definition is not None and (offered is None or offered.pin != call.pin):
+                pinned[call.pin] = definition
+    return pinned
 
 
 def awaits_somebody(call: Call) -> bool:

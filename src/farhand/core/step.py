@@ -56,7 +56,7 @@ from farhand.core.messages import AssistantMessage, CallRequest
 from farhand.core.pieces import Usage
 from farhand.core.presence import client_absent, client_came, grace_over, is_free, recover, released
 from farhand.core.registration import tidy
-from farhand.core.run import Ending, Phase, Run
+from farhand.core.run import Ending, Phase, Run, still_needed
 from farhand.core.scene import Scene
 from farhand.core.secrets import preview, result_preview, with_previews
 from farhand.core.switches import tool_meant
@@ -339,7 +339,7 @@ def _recovered(work: Work, event: Recovered) -> None:
     """Go on after a crash: nothing is guessed at, nothing that may have happened is repeated."""
     before = work.run
     tools = _by_name(event.tools)
-    pinned = dict(before.pinned)
+    pinned = still_needed(before, tools)
     for call in before.open_calls:
         definition = before.definition_of(call)
         today = tools.get(call.tool)

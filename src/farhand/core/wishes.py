@@ -9,7 +9,7 @@ from farhand.core.call import Call, Change, Outcome, settle, state_after
 from farhand.core.definition import Definition, InvalidToolDefinitions, Place
 from farhand.core.failure import Failure
 from farhand.core.flow import UNTRUSTED
-from farhand.core.run import Run
+from farhand.core.run import Run, still_needed
 from farhand.core.scene import OWNER, Scene
 from farhand.core.switches import switched, uncovered
 from farhand.core.work import Work
@@ -82,6 +82,7 @@ def grant(work: Work) -> None:
         work.fields["scene"] = scene
     if tools != work.run.tools:
         work.fields["tools"] = tools
+        work.fields["pinned"] = still_needed(structs.replace(work.run, calls=work.calls), tools)
     work.fields["wishes"] = ()
 
 
