@@ -60,11 +60,12 @@ def acknowledged_before_commit() -> AbstractContextManager[MemoryStore]:
 
 def performed_before_commit() -> AbstractContextManager[MemoryStore]:
     """Watchers are told and calls are dispatched when a change is made; the write comes after."""
-    keep = Held.keep
+    keep, release = Held.keep, Driver.release
 
     def early(held: Held, change: Any) -> None:
         keep(held, change)
-        held.driver._release(change)
+        held.driver.unkept += 1
+        release(held.driver, change)
 
     def late(driver: Driver, change: Any) -> None:
         driver.unkept -= 1
@@ -311,7 +312,7 @@ BUGS: Mapping[str, Planted] = {
     "once dispatched again": Planted(once_again, "was made again"),
     "owner not checked": Planted(owner_not_checked, "a stranger was heard"),
     "timers in memory only": Planted(timers_in_memory, "its next timer is"),
-    "timeout overwrites an answer": Planted(timeout_overwrites, "2 outcomes"),
+    "timeout overwrites an answer": Planted(timeout_overwrites, "has timed_out, and watchers were told ok"),
     "wake-up lost": Planted(wake_up_lost, "a watcher was told|nothing happens any more"),
     "answer without holder": Planted(answer_without_holder, "nothing happens any more"),
     "watcher resumes one late": Planted(resumes_one_late, "was told after"),
