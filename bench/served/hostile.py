@@ -4,6 +4,7 @@ Each tells how many requests it has made, and what came of them where anything d
 """
 
 import asyncio
+import os
 import socket
 import time
 from collections import Counter
@@ -19,7 +20,7 @@ BOMB = b"[" * (1 << 20)
 SILENT, UNREAD, HALF, FLOODING, BOMBING = 1_000, 200, 500, 32, 8
 WRITERS = 10
 """Runs whose text they share."""
-FIRST_WRITER, FIRST_FLOODING = 500, 900
+FIRST_WRITER, FIRST_FLOODING, FIRST_BOMBING = 1000, 1010, 1020
 """Of the principals: each kind has used up its own share only."""
 SMALL = 4096
 """Bytes that whoever reads nothing has room for."""
@@ -66,7 +67,7 @@ async def bombs(port: int, until: float, seen: Counter[str]) -> None:
 
     async def one(number: int) -> None:
         while time.perf_counter() < until:
-            line = await Line.open(port, name(number))
+            line = await Line.open(port, name(FIRST_BOMBING + number))
             line.writer.write(line.head("POST", thread(), len(BOMB)) + BOMB)
             status, _ = await line.answer()
             seen[str(status)] += 1
@@ -126,7 +127,8 @@ KINDS: dict[str, Kind] = {"silent": silent, "flood": flood, "bombs": bombs, "unr
 
 
 async def hostile(port: int, kind: str, seconds: float) -> dict[str, Any]:
-    """One kind for so long, or all of them."""
+    """One kind for so long, or all of them. In life they have machines of their own: here they step back for others."""
+    os.nice(15)
     seen: Counter[str] = Counter()
     until = time.perf_counter() + seconds
     await asyncio.gather(*[each(port, until, seen) for name, each in KINDS.items() if kind in {name, "all"}])
