@@ -114,7 +114,10 @@ class ServedSession(Session):
     # Bad neighbours
 
     def hostile(self, kinds: Iterable[str], seconds: float) -> dict[str, dict[str, Any]]:
-        """Each kind beside clients who do as they should; the same clients alone, before and after."""
+        """Each kind beside clients who do as they should; the same clients alone, before and after.
+
+        And the same clients while that kind is at another server of the machine: what it costs them then is not ours.
+        """
         return {kind: self._beside(kind, seconds) for kind in kinds}
 
     def _beside(self, kind: str, seconds: float) -> dict[str, Any]:
@@ -129,18 +132,27 @@ class ServedSession(Session):
             how = {"clients": cases.GOOD_CLIENTS, "pace": cases.GOOD_PACE, "seconds": seconds}
             return self._client.ask("others", port=server.port, **how)
 
+        def with_them(at: Server) -> tuple[dict[str, float], dict[str, Any], dict[str, float], dict[str, Any]]:
+            bad = Worker(HOSTILE, Path(sys.executable))
+            with closing(bad), ThreadPoolExecutor(1) as pool:
+                asked = pool.submit(bad.ask, "hostile", port=at.port, kind=kind, seconds=RAMP + seconds)
+                wait([asked], timeout=RAMP)
+                return facts(server), good(), facts(server), asked.result()
+
         good()  # whatever is made once is there after this
         alone, before = good(), facts(server)
-        bad = Worker(HOSTILE, Path(sys.executable))
-        with closing(bad), ThreadPoolExecutor(1) as pool:
-            asked = pool.submit(bad.ask, "hostile", port=server.port, kind=kind, seconds=RAMP + seconds)
-            wait([asked], timeout=RAMP)
-            begun = facts(server)
-            beside, ended = good(), facts(server)
-            neighbours = asked.result()
+        begun, beside, ended, neighbours = with_them(server)
         until_gone(server, before["files"])
         after, again = facts(server), good()
-        found = {"alone": alone, "beside": beside, "again": again, "neighbours": neighbours}
+        with closing(self.server(FULL, cases.HOSTILE_PATIENCE)) as other:
+            _, elsewhere, _, _ = with_them(other)
+        found = {
+            "alone": alone,
+            "beside": beside,
+            "again": again,
+            "elsewhere": elsewhere,
+            "neighbours": neighbours,
+        }
         for result in found.values():
             if "error" in result:
                 return result
