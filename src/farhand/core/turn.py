@@ -236,9 +236,7 @@ def dispatch(work: Work, call: Call) -> None:
     definition = run.tools.get(call.tool)
     if definition is None or definition.pin != call.pin:
         definition = run.pinned[call.pin]
-    seconds = definition.policy.timeout
-    if seconds is None:
-        seconds = run.limits.server_timeout if definition.place is _SERVER else run.limits.client_timeout
+    seconds = seconds_to_run(run, definition)
     deadline = None if seconds is None else work.at + round(seconds * 1000)
     attempt = call.attempt + 1
     if attempt > 1:

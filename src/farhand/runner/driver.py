@@ -475,7 +475,9 @@ class Driver:
             await asyncio.wrap_future(ended)
 
     def _rest(self) -> None:
-        self._timers = None if self._timers is None else self._timers.rest()
+        if self._timers is not None:
+            self._timers.rest()
+            self._timers = None
         del self._context  # it may hold whatever the caller holds
         self._error = None
         self._busy = False
